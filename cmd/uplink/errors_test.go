@@ -258,6 +258,7 @@ func TestClientErrors(t *testing.T) {
 		{"--players 0", 2, "uplink: --players 0: want 1 to 2000\n"},
 		{"--hostile 0", 2, "uplink: --hostile 0: want 1 to 200\n"},
 		{"--hostile 2 --kinds x", 2, "uplink: --kinds x: want some of refused-binds,"},
+		{"--hostile 2 --for 1ms", 2, "uplink: --for 1ms: want at least 1s\n"},
 		{"--hostile 2 --players 300", 2, "uplink: --players 300: want 1 to 200 with --hostile\n"},
 		{"--fleet 2", 2, "uplink: --fleet 2: want 3 to 16\n"},
 		{"--fleet 4 --players 0", 2, "uplink: --players 0: want 1 to 10000\n"},

@@ -152,30 +152,6 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-func TestRestart(t *testing.T) {
-	inBubble(t, 5*ms, func(t *testing.T, network *uplinktest.Network) {
-		_, srv := serve(t, network, ds.Config{})
-		o := options(network, 5)
-		o.For = 20 * time.Second
-		var again *table
-		seconds := 0
-		report, err := Run(t.Context(), traces(), o, func(Progress) {
-			switch seconds++; seconds {
-			case 5:
-				network.Crash(t, uplinktest.Addr)
-				<-srv.Served
-			case 6:
-				again, _ = serve(t, network, ds.Config{})
-			}
-		})
-		uplinktest.Must(t, err)
-		p, f := report.Players, report.Frames
-		if p.Connected != 5 || p.Reconnections != 5 || f.Reconnecting == 0 || f.Sent+f.Reconnecting < 20*60*5-5 || len(again.calls) != 5 {
-			t.Errorf("%+v, %+v, %d players after the restart", p, f, len(again.calls))
-		}
-	})
-}
-
 func TestThrownOut(t *testing.T) {
 	inBubble(t, 0, func(t *testing.T, network *uplinktest.Network) {
 		server, _ := serve(t, network, ds.Config{})
@@ -253,7 +229,8 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// TestMoving moves bots with tokens of their own to other sockets, across a restart of the server.
+// TestMoving moves bots with tokens of their own to other sockets, while the server crashes and is
+// restarted three seconds later.
 func TestMoving(t *testing.T) {
 	inBubble(t, 10*ms, func(t *testing.T, network *uplinktest.Network) {
 		key, err := token.NewKey()
@@ -266,14 +243,17 @@ func TestMoving(t *testing.T) {
 			Left:   func(p *ds.Player, _ error) { moves += p.Stats().Transport.PathMigrations },
 		}
 		_, srv := serve(t, network, cfg)
+		var again *table
 		o := options(network, 4)
 		o.Issuer, o.RebindEvery, o.For = key.Issuer(), 2*time.Second, 20*time.Second
 		seconds := 0
 		report, err := Run(t.Context(), traces(), o, func(Progress) {
-			if seconds++; seconds == 10 {
-				uplinktest.Must(t, srv.Close())
+			switch seconds++; seconds {
+			case 10:
+				network.Crash(t, uplinktest.Addr)
 				<-srv.Served
-				_, srv = serve(t, network, cfg)
+			case 13:
+				again, srv = serve(t, network, cfg)
 			}
 		})
 		uplinktest.Must(t, err)
@@ -281,6 +261,9 @@ func TestMoving(t *testing.T) {
 		p := report.Players
 		if p.Rebinds < 36 || p.Rebinds > 44 || p.Reconnections != 4 || p.Connected != 4 || moves < p.Rebinds*8/10 {
 			t.Errorf("%+v, and %d moves", p, moves)
+		}
+		if f := report.Frames; f.Reconnecting == 0 || f.Sent+f.Reconnecting < 20*60*4-5 || len(again.calls) != 4 {
+			t.Errorf("%+v, %d players after the restart", f, len(again.calls))
 		}
 		if len(clients) != 4 {
 			t.Errorf("client ids and their connections: %v", clients)

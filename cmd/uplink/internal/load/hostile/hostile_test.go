@@ -81,17 +81,3 @@ func TestVerdict(t *testing.T) {
 		}
 	}
 }
-
-func TestValidate(t *testing.T) {
-	for flag, o := range map[string]Options{
-		"":          {Players: 1, Hostile: 1, For: time.Second, Kinds: []string{"resets"}},
-		"--players": {Players: 0, Hostile: 1, For: time.Second},
-		"--hostile": {Players: 1, Hostile: 201, For: time.Second},
-		"--for":     {Players: 1, Hostile: 1, For: time.Millisecond},
-		"--kinds":   {Players: 1, Hostile: 1, For: time.Second, Kinds: []string{"resets", "none"}},
-	} {
-		if err := o.Validate(); (err != nil) != (flag != "") || err != nil && !strings.Contains(err.Error(), flag) {
-			t.Errorf("%q: %v", flag, err)
-		}
-	}
-}

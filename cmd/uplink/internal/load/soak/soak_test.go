@@ -153,16 +153,3 @@ func TestFrame(t *testing.T) {
 		t.Errorf("%d players are kept", len(v.players))
 	}
 }
-
-func TestValidate(t *testing.T) {
-	for flag, o := range map[string]Options{
-		"":          {Players: 1, Phase: 10 * time.Second, For: time.Hour},
-		"--players": {Players: 0, Phase: 10 * time.Second, For: time.Hour},
-		"--phase":   {Players: 1, Phase: time.Second, For: time.Hour},
-		"--for":     {Players: 1, Phase: 10 * time.Second, For: time.Minute},
-	} {
-		if err := o.Validate(); (err != nil) != (flag != "") || err != nil && !strings.Contains(err.Error(), flag) {
-			t.Errorf("%q: %v", flag, err)
-		}
-	}
-}
