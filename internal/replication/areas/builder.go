@@ -52,6 +52,7 @@ type message struct {
 	resent bool
 	seen   int // objects in the view
 	wait   int // of these, not shown yet
+	enters int // of these, those for which there was no room in a message yet
 }
 
 // Append appends the message of the newest snapshot to one client, coded against a message that the
@@ -83,6 +84,11 @@ func (b *Builder) Append(dst []byte, w *World, v *View, base snapshot.Baseline, 
 	for _, o := range b.moving[:min(len(b.moving), maxMembers-m.groups)] {
 		m.appendMoving(o)
 	}
+	if m.enters > 0 {
+		b.bits.WriteBits(entryShown, entryBits)
+		writeCount(&b.bits, 0, slotBits)
+		b.bits.WriteBits(distancePartial, distanceBits)
+	}
 	b.bits.WriteBits(entryEnd, entryBits)
 	b.bits.Align()
 	dst = b.bits.Bytes()
@@ -92,6 +98,7 @@ func (b *Builder) Append(dst []byte, w *World, v *View, base snapshot.Baseline, 
 	if m.resent {
 		v.resends = min(v.resends+1, maxResends)
 	}
+	m.wait += m.enters
 	v.Counts = Counts{Objects: m.seen - m.wait, Waiting: m.wait, Sharing: b.sharing()}
 	m.keepMoving()
 	v.sent(n, base)
@@ -193,7 +200,7 @@ func (m *message) appendEntering(i int) {
 	}
 	m.showMoved(mem.group, moved)
 	if newest > maxDistance {
-		m.wait += mem.group.objects - len(moved)
+		m.enters += mem.group.objects - len(moved)
 		return
 	}
 	var e *encoding // none while the client seems not to receive anything

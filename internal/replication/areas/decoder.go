@@ -54,6 +54,7 @@ type Decoder struct {
 	parts    []receivedPart
 	objects  int
 	step     uint64 // maximum of the references of its groups, 0 if there are none
+	partial  bool   // objects of the view are missing
 }
 
 // typeDecoder decodes the objects of one type.
@@ -149,6 +150,11 @@ func (d *Decoder) check() error {
 // valid until Decode has decoded another one.
 func (d *Decoder) Shown(typ int) *snapshot.Set { return d.types[typ].shown }
 
+// Complete reports whether the message that was decoded last shows all objects of the client's
+// view: the server has sent all of them, and each group of the message has arrived. It is valid
+// until the next call of Decode.
+func (d *Decoder) Complete() bool { return !d.partial }
+
 // Ages returns by how many snapshots the objects of Shown are older than the message, or nil if
 // none is older. It is valid as long as those.
 func (d *Decoder) Ages(typ int) []uint64 {
@@ -194,6 +200,7 @@ func setOf(m *received, slot uint16) *countedSet {
 func (d *Decoder) keepBefore(slot uint16) error {
 	i, ok := slices.BinarySearchFunc(d.last, slot, compareSlot)
 	if !ok || d.n < d.next || d.n-(d.next-1) > maxDistance {
+		d.partial = true
 		return nil
 	}
 	m := d.last[i]
@@ -221,7 +228,7 @@ var errDirectory = fmt.Errorf("%w: directory", snapshot.ErrMalformed)
 // decode decodes the directory and the groups.
 func (d *Decoder) decode() error {
 	d.release(d.visible)
-	d.members, d.visible, d.parts, d.objects, d.step = d.members[:0], d.visible[:0], d.parts[:0], 0, 0
+	d.members, d.visible, d.parts, d.objects, d.step, d.partial = d.members[:0], d.visible[:0], d.parts[:0], 0, 0, false
 	if d.distance > 0 {
 		for _, m := range d.at(d.distance).members {
 			if err := d.member(m); err != nil {
@@ -285,6 +292,10 @@ func (d *Decoder) entry(entry uint64) error {
 	if entry == entryShown && p.distance == 0 {
 		p.slot = noSlot
 		return d.keyframe(p)
+	}
+	if entry == entryShown && p.distance == distancePartial {
+		d.partial = true
+		return nil
 	}
 	changed := d.bits.ReadBits(1) == 1
 	set := d.set(p.distance, p.slot)

@@ -40,7 +40,12 @@ const (
 	entryResumed  = 2 // slot, distance of a message that contains it, whether it changed, size
 	// As entryResumed, but the member is not in this message for later references. With a distance
 	// of 0, type and size follow, as in entryKeyframe: objects whose groups are not in the message.
+	// With distancePartial, nothing follows.
 	entryShown = 3
+
+	// distancePartial is the distance in an entryShown that tells that some objects of the client's
+	// view have not been sent yet.
+	distancePartial = 1<<distanceBits - 1
 )
 
 // Bits per digit of counts.

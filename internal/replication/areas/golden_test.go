@@ -105,6 +105,9 @@ func writeTake(out *bytes.Buffer, d *Decoder, message []byte, err error) {
 	if err != nil {
 		return
 	}
+	if !d.Complete() {
+		fmt.Fprintln(out, "partial")
+	}
 	for typ := range d.types {
 		s := d.Shown(typ)
 		for i := range s.Len() {

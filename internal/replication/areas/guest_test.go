@@ -286,6 +286,9 @@ func (g *guest) receive(t *town, f *flight) error {
 		}
 		g.missing -= visible
 	}
+	if g.missing > 0 && g.dec.Complete() && !g.hostile {
+		return fmt.Errorf("snapshot %d: it is complete, but %d objects are missing", f.n, g.missing)
+	}
 	return g.keepsShowing(t, f)
 }
 

@@ -55,6 +55,9 @@ public:
   // shown returns the objects of a type that the message shows that was decoded last. They are valid
   // until another one is decoded.
   Objects shown(size_t type) const;
+  // complete reports whether that message shows all objects of the client's view: the server has sent all of
+  // them, and each group of the message has arrived.
+  bool complete() const;
   size_t ack(uint8_t *to) const;
 
 protected:

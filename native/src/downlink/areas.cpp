@@ -116,7 +116,8 @@ struct AreaDecoderImpl final : AreaDecoder {
   List<Entry> entries;
   List<Shown> order;
   size_t objects = 0;
-  uint64_t step = 0; // the maximum of its groups, 0 without references
+  uint64_t step = 0;    // the maximum of its groups, 0 without references
+  bool partial = false; // objects of the view are missing
 
   AreaDecoderImpl() = default;
   AreaDecoderImpl(const AreaDecoderImpl &) = delete;
@@ -270,9 +271,12 @@ Error AreaDecoderImpl::keep(const Member &m, bool counted) {
 // keep_before adds what the newest message shows in a slot, if the message that is being decoded is
 // newer, and not so much that the slot may have another group since.
 Error AreaDecoderImpl::keep_before(uint16_t slot) {
-  if (n < received.next || n + 1 - received.next > max_distance) return Error::ok;
   const Member *found = std::lower_bound(last.begin(), last.end(), slot, below);
-  if (found == last.end() || found->slot != slot) return Error::ok;
+  if (n < received.next || n + 1 - received.next > max_distance || found == last.end() ||
+      found->slot != slot) {
+    partial = true;
+    return Error::ok;
+  }
   Member m = *found;
   m.age += n + 1 - received.next;
   return keep(m, false);
@@ -313,6 +317,10 @@ Error AreaDecoderImpl::entry(BitReader *bits, uint64_t kind) {
   if (kind == 3 && e.distance == 0) {
     e.slot = no_slot;
     return keyframe(bits, e);
+  }
+  if (kind == 3 && e.distance > max_distance) { // objects of the view have not been sent yet
+    partial = true;
+    return Error::ok;
   }
   const bool changed = bits->bits(1) == 1;
   if (e.distance == 0 || e.distance > max_distance || bits->failed()) return Error::malformed;
@@ -475,6 +483,7 @@ Error AreaDecoderImpl::decode_message(BitReader *bits, Bytes message) {
   release(&visible);
   members.n = entries.n = objects = 0;
   step = 0;
+  partial = false;
   Error e = Error::ok;
   if (distance > 0) {
     Message *base = at(distance);
@@ -596,6 +605,10 @@ Objects AreaDecoder::shown(size_t type) const {
   Objects o = t.shown.view();
   if (t.ages.any) o.ages = t.ages.of.items.data();
   return o;
+}
+
+bool AreaDecoder::complete() const {
+  return !static_cast<const AreaDecoderImpl *>(this)->partial;
 }
 
 size_t AreaDecoder::ack(uint8_t *to) const {
