@@ -68,6 +68,17 @@ func (c *Conn) noteTickRates() {
 	}
 }
 
+// notePartialViews logs the worlds whose views were shown before they were complete, and records
+// their events.
+func (c *Conn) notePartialViews() {
+	for _, world := range c.worlds.PartialNews() {
+		c.cfg.Logger.Warn("world shown before all objects of the view have arrived: raise ds.WorldConfig.EnterBytes or SendHz", "world", world)
+		c.mu.Lock()
+		c.note(session.Event{State: c.state, World: world, Partial: true})
+		c.mu.Unlock()
+	}
+}
+
 // noteMismatches logs and counts the mismatches that were added, and records their events. The
 // caller does not hold c.mu, and calls report.
 func (c *Conn) noteMismatches() {

@@ -13,6 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/session"
 )
@@ -31,8 +32,8 @@ import (
 const (
 	// bindWait is the time in which another server must bind the RPCs.
 	bindWait = 10 * time.Second
-	// worldWait is the time for which the client waits for worlds of another server, once all else
-	// is ready: that may not offer them.
+	// worldWait is the time for which the client waits for a world of another server of which
+	// nothing arrives, once all else is ready: that may not offer it.
 	worldWait = time.Second
 	// switchWait is the time in which the client switches to another server, or stays; releaseWait
 	// that in which its server must then release it.
@@ -363,12 +364,27 @@ func (c *Conn) trySwitch(now time.Time) {
 		c.abandon(m, nil)
 	case !ready && now.Sub(m.connected) >= bindWait:
 		c.abandon(m, errNotBound)
+	case ready && c.worldsReady(m, since, now) && c.reached(m):
+		c.switchTo(next, now)
 	case !m.searches() && !now.Before(m.until):
 		c.abandon(m, errLate)
-	case ready && (m.searches() || c.worlds.Prepared() || now.Sub(since) >= worldWait) && c.reached(m):
-		c.switchTo(next, now)
 	default:
 		next.own.Wake(now.Add(switchStep))
+	}
+}
+
+// worldsReady reports whether the worlds of the other server, where all else is ready since some
+// time, have arrived as far as the client waits for them: it does not wait for long for worlds that
+// may not be offered there, nor beyond switchWait. It waits for nothing if its server is dead: the
+// view shows what that has sent until the new one is complete.
+func (c *Conn) worldsReady(m *move, since, now time.Time) bool {
+	switch c.worlds.Prepared(now) {
+	case replication.Complete:
+		return true
+	case replication.Absent:
+		return m.searches() || now.Sub(since) >= worldWait
+	default:
+		return m.searches() || !now.Before(m.until)
 	}
 }
 

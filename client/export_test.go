@@ -55,6 +55,7 @@ type faulty struct {
 }
 
 func (r *faulty) Deliver()            {}
+func (r *faulty) End()                {}
 func (r *faulty) Game(uint64, []byte) {}
 
 func (r *faulty) Check(*replication.Offer) (message.Differences, error) {
@@ -62,9 +63,9 @@ func (r *faulty) Check(*replication.Offer) (message.Differences, error) {
 	return message.Differences{}, nil
 }
 
-func (r *faulty) Receive([]byte, Processed, time.Time, *ReplicationStats) (uint64, error) {
+func (r *faulty) Receive([]byte, Processed, time.Time, bool, *ReplicationStats) (uint64, bool, error) {
 	r.message()
-	return 0, errors.New("not decoded")
+	return 0, false, errors.New("not decoded")
 }
 
 // LoopStream returns the stream of a loop.

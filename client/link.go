@@ -158,6 +158,7 @@ func (l *link) tick(now time.Time) {
 	l.noteMismatches()
 	if measured {
 		l.noteTickRates()
+		l.notePartialViews()
 	}
 	l.report()
 	if measured && l.cfg.OnQuality != nil {

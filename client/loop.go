@@ -46,6 +46,8 @@ type Loop[S, I any] struct {
 	tick     uint64 // of the last state
 	id       uint32 // of the player's object in it
 	known    bool   // the server's state is known in this session
+	passed   uint64 // tick of the state that Correct got last
+	former   uint64 // passed when the session began
 	input    I      // scratch of run
 	stats    LoopStats
 }
@@ -117,10 +119,11 @@ func (l *Loop[S, I]) Correct(tick uint64, id uint32, p Processed, state *S) erro
 	if session != l.session {
 		l.begin(session)
 	}
+	l.passed = tick
 	switch {
 	case l.known && tick <= l.tick:
 	case !ok:
-		if !l.known && l.me.Stats().Dropped > l.dropped {
+		if !l.known && tick != l.former && l.me.Stats().Dropped > l.dropped {
 			return fmt.Errorf("client: RPC %s: the server's states do not tell which calls they contain: register the RPC with ds.ForPrediction",
 				l.stream.schema.RPC())
 		}
@@ -136,7 +139,7 @@ func (l *Loop[S, I]) Correct(tick uint64, id uint32, p Processed, state *S) erro
 
 // begin begins a session.
 func (l *Loop[S, I]) begin(session *sender) {
-	l.session, l.known, l.dropped = session, false, l.me.Stats().Dropped
+	l.session, l.known, l.former, l.dropped = session, false, l.passed, l.me.Stats().Dropped
 	l.me.Reset(*l.me.State())
 }
 

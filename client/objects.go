@@ -22,7 +22,7 @@ type objects[T any] struct {
 	latest  sync.Once // the first call of Latest
 
 	// Of the goroutine that receives:
-	typ     *snapshot.Type[T] // own, or the server's version
+	typ     *snapshot.Type[T] // of the stream: own, or the server's version
 	offered *snapshot.Type[T] // typ from begin on
 	fields  []string          // of offered
 	tickHz  float64
@@ -37,8 +37,10 @@ type objects[T any] struct {
 	mu     sync.Mutex
 	world  *replication.Subscription // nil before the subscription
 	newest newestSnapshot
+	former bool              // newest is of an earlier stream
+	of     *snapshot.Type[T] // of newest
+	reader *snapshot.Type[T] // likewise, for callers of Latest
 	wanted bool              // Latest was called
-	reader *snapshot.Type[T] // of callers of Latest
 	buffer *interpolate.Buffer[T]
 }
 
@@ -72,7 +74,7 @@ func newObjects[T any](name string, cfg *SnapshotConfig[T]) (*objects[T], error)
 		return nil, err
 	}
 	r := &objects[T]{
-		cfg: *cfg, name: name, own: typ, typ: typ, offered: typ, reader: typ.Clone(), fields: versions.Descriptions(typ.Source()), created: time.Now(),
+		cfg: *cfg, name: name, own: typ, typ: typ, offered: typ, of: typ, reader: typ.Clone(), fields: versions.Descriptions(typ.Source()), created: time.Now(),
 	}
 	if cfg.Interpolate != nil {
 		r.aliased = slices.ContainsFunc(typ.Schema().Fields(), func(f snapshot.Field) bool { return f.Class == schema.ClassBytes })
@@ -156,10 +158,8 @@ func (r *objects[T]) begin(o *replication.Offer) error {
 	r.tickHz = o.TickHz
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.newest.any, r.newest.pending = false, nil
-	if r.typ != r.offered {
-		r.typ, r.reader, r.newest.set = r.offered, r.offered.Clone(), nil
-	}
+	r.outlive()
+	r.typ = r.offered
 	if r.adapter == nil || r.buffer != nil { // after a reconnection the world is most likely the same
 		return nil
 	}
@@ -177,12 +177,25 @@ func (r *objects[T]) begin(o *replication.Offer) error {
 func (r *objects[T]) keep() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.newest.keep(r.typ.Schema())
+	r.newest.keep(r.of.Schema())
+}
+
+func (r *objects[T]) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outlive()
+}
+
+// outlive keeps the newest snapshot until the first one of another stream. The calls that it
+// contains are those of an earlier session. The caller holds r.mu.
+func (r *objects[T]) outlive() {
+	r.newest.keep(r.of.Schema())
+	r.newest.processed, r.former = nil, true
 }
 
 // spare returns a receiver that keeps the newest snapshot of another server, for adopt.
 func (r *objects[T]) spare() objectReceiver {
-	return &objects[T]{name: r.name, own: r.own, typ: r.typ, offered: r.typ, fields: r.fields, reader: r.reader}
+	return &objects[T]{name: r.name, own: r.own, typ: r.typ, offered: r.typ, fields: r.fields, of: r.typ, reader: r.reader}
 }
 
 // adopt continues with the server of a spare receiver.
@@ -190,10 +203,7 @@ func (r *objects[T]) adopt(spare objectReceiver) {
 	n := spare.(*objects[T])
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.newest.any, r.newest.pending = false, nil
-	if r.typ != n.typ {
-		r.reader, r.newest.set = n.typ.Clone(), nil
-	}
+	r.outlive()
 	r.typ, r.offered, r.fields, r.tickHz = n.typ, n.offered, n.fields, n.tickHz
 	if !n.newest.any {
 		return
@@ -214,6 +224,12 @@ func (r *objects[T]) receive(tick uint64, set *snapshot.Set, ages []uint64, proc
 
 // pass is receive with the lock held.
 func (r *objects[T]) pass(tick uint64, set *snapshot.Set, ages []uint64, processed Processed, at time.Time) {
+	if r.former {
+		r.former, r.newest.any = false, false
+		if r.of != r.typ {
+			r.of, r.reader, r.newest.set = r.typ, r.typ.Clone(), nil
+		}
+	}
 	late := r.newest.any && tick < r.newest.tick
 	r.fresh = r.cfg.Handle != nil
 	if r.buffer != nil && r.aliased {
@@ -235,7 +251,7 @@ func (r *objects[T]) pass(tick uint64, set *snapshot.Set, ages []uint64, process
 		}
 	}
 	if late || r.wanted {
-		r.newest.keep(r.typ.Schema())
+		r.newest.keep(r.of.Schema())
 	}
 }
 
@@ -251,5 +267,5 @@ func (r *objects[T]) want() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.wanted = true
-	r.newest.keep(r.typ.Schema())
+	r.newest.keep(r.of.Schema())
 }

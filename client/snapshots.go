@@ -188,6 +188,7 @@ func (skippedType) subscribed(*replication.Subscription)                        
 func (skippedType) begin(*replication.Offer) error                                { return nil }
 func (skippedType) keep()                                                         {}
 func (skippedType) receive(uint64, *snapshot.Set, []uint64, Processed, time.Time) {}
+func (skippedType) end()                                                          {}
 func (skippedType) deliver()                                                      {}
 func (t skippedType) spare() objectReceiver                                       { return t }
 func (skippedType) adopt(objectReceiver)                                          {}
@@ -205,6 +206,7 @@ type objectReceiver interface {
 	// keep copies what must outlive the decoder's sets.
 	keep()
 	receive(tick uint64, set *snapshot.Set, ages []uint64, processed Processed, at time.Time)
+	end()
 	deliver()
 	spare() objectReceiver
 	adopt(spare objectReceiver)
@@ -289,21 +291,38 @@ func (r *snapshotReceiver) Begin(o *replication.Offer, initial []byte) error {
 }
 
 // Receive implements [replication.Receiver].
-func (r *snapshotReceiver) Receive(message []byte, processed Processed, at time.Time, st *ReplicationStats) (tick uint64, err error) {
+func (r *snapshotReceiver) Receive(message []byte, processed Processed, at time.Time, held bool, st *ReplicationStats) (tick uint64, complete bool, err error) {
 	tick, set, err := r.Decode(message)
 	if err != nil {
-		r.own.keep()
-		for _, t := range r.further {
-			t.keep()
-		}
+		r.keep()
 		st.CountError(err)
-		return 0, err
+		return 0, false, err
+	}
+	complete = r.Complete()
+	if held && !complete {
+		return tick, false, nil
 	}
 	r.own.receive(tick, set, r.Ages(0), processed, at)
 	for i, t := range r.further {
 		t.receive(tick, r.Further(i), r.Ages(i+1), processed, at)
 	}
-	return tick, nil
+	return tick, complete, nil
+}
+
+// keep copies what must outlive the decoder's sets.
+func (r *snapshotReceiver) keep() {
+	r.own.keep()
+	for _, t := range r.further {
+		t.keep()
+	}
+}
+
+// End implements [replication.Receiver].
+func (r *snapshotReceiver) End() {
+	r.own.end()
+	for _, t := range r.further {
+		t.end()
+	}
 }
 
 // Game implements [replication.Receiver].

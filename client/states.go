@@ -185,12 +185,12 @@ func (r *stateReceiver[T]) Begin(o *replication.Offer, _ []byte) (err error) {
 	return nil
 }
 
-func (r *stateReceiver[T]) Receive(message []byte, processed Processed, at time.Time, st *ReplicationStats) (uint64, error) {
+func (r *stateReceiver[T]) Receive(message []byte, processed Processed, at time.Time, _ bool, st *ReplicationStats) (tick uint64, complete bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.queue) == maxPolled {
 		st.Unpolled++ // and is not acked: the server sends its content again
-		return 0, errUnpolled
+		return 0, false, errUnpolled
 	}
 	u, err := r.dec.Decode(message)
 	if err == nil && (u.Tick < 0 || !replication.ValidTick(uint64(u.Tick), r.tickHz)) {
@@ -201,7 +201,7 @@ func (r *stateReceiver[T]) Receive(message []byte, processed Processed, at time.
 	}
 	if err != nil {
 		st.CountError(err)
-		return 0, err
+		return 0, false, err
 	}
 	st.Updates += uint64(len(u.Objects))
 	out := r.unused()
@@ -212,8 +212,10 @@ func (r *stateReceiver[T]) Receive(message []byte, processed Processed, at time.
 	} else {
 		r.queue = append(r.queue, out)
 	}
-	return out.Tick, nil
+	return out.Tick, true, nil
 }
+
+func (r *stateReceiver[T]) End() {}
 
 func (r *stateReceiver[T]) Game(tick uint64, message []byte) {
 	if r.onMessage != nil {

@@ -310,9 +310,9 @@ func TestLatest(t *testing.T) {
 			}
 			r.deliver(late) // and afterwards
 		}
-		// A world that is offered again has no snapshot before its first.
-		if r.reliable(r.offer); v.Latest(&latest) {
-			t.Errorf("%s: tick %d of the world before is shown", name, latest.Tick)
+		// A world that is offered again is shown as it was until its first snapshot.
+		if r.reliable(r.offer); !v.Latest(&latest) || latest.Tick != 2 || len(latest.Objects) != pucks || len(latest.Processed) > 0 {
+			t.Errorf("%s: tick %d of the world before with %d objects and the calls %v", name, latest.Tick, len(latest.Objects), latest.Processed)
 		}
 	}
 }

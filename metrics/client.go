@@ -31,6 +31,7 @@ func NewClient(conns ...*client.Conn) *Client {
 	c.define(clientMetrics(&clientStats{}))
 	c.define(meanMetrics(&rpcMeans{}), "rpc")
 	c.define(clockMetrics(&paceMeans{}), "rpc")
+	c.define(clientWorldMetrics(&client.ReplicationStats{}), "world")
 	return c
 }
 
@@ -116,6 +117,13 @@ func clockMetrics(m *paceMeans) []metric {
 	}
 }
 
+func clientWorldMetrics(r *client.ReplicationStats) []metric {
+	return []metric{
+		row("world_partial_views_total", "Views of a world that were shown after a reconnection or a handover before all of their objects had arrived.",
+			r.Partial),
+	}
+}
+
 // Replace replaces the connection old, which is closed, by next. The counts of old remain in the
 // sums, so that no counter decreases, but the connection is released.
 func (c *Client) Replace(old, next *client.Conn) {
@@ -152,6 +160,7 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 			"unpolled": r.Unpolled, "invalid_fragment": r.BadFragments, "truncated": r.Truncated, "invalid_count": r.BadCounts,
 			"invalid_id": r.BadIDs, "invalid_value": r.BadValues, "malformed": r.Malformed,
 		})
+		c.collect(ch, clientWorldMetrics(r), r.Name)
 	}
 	c.collect(ch, clientMetrics(&sums))
 	for rpc, m := range means {

@@ -175,7 +175,11 @@ type Event struct {
 	// TickRate is not 0 if the ticks of World have begun to be faster or slower at the server than
 	// they should be, by more than 5 %, or are normal again. It is the measured rate: 1 is normal.
 	TickRate float64
-	World    string
+	// Partial reports whether the client shows World although objects of the player's view have not
+	// arrived yet. After a reconnection or a handover it shows the former view until the new one is
+	// complete, for 3 to 20 s, depending on the rate of the snapshots.
+	Partial bool
+	World   string
 }
 
 // Handover is a step of a handover of a client from one server to another. In all of them the

@@ -280,6 +280,10 @@ func (d *SnapshotDecoder) ageInTicks(dst []uint64, seq uint16, ages []uint64) []
 	return dst
 }
 
+// Complete reports whether the message that was decoded last shows all objects of the client's
+// view.
+func (d *SnapshotDecoder) Complete() bool { return d.areas == nil || d.areas.Complete() }
+
 // Ages returns by how many ticks objects are older than the snapshot that was decoded last: those
 // of the world's own type for 0, else those of Further(typ-1). It is empty if none is older, and
 // valid as long as the objects.

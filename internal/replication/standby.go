@@ -29,7 +29,7 @@ func (all *Subscriptions) prepare(s *Subscription, o *linkOffer, now time.Time) 
 		return
 	}
 	if s.spare == nil {
-		s.spare = &Subscription{all: all, name: s.name, receiver: r.Spare(), ackHz: s.ackHz, outcome: make(chan error, 1)}
+		s.spare = &Subscription{all: all, name: s.name, receiver: r.Spare(), ackHz: s.ackHz, outcome: make(chan error, 1), shown: true}
 	}
 	all.standby.accept(s.spare, o, now)
 }
@@ -51,17 +51,41 @@ func (all *Subscriptions) abandon() {
 	all.standby = nil
 }
 
-// Prepared reports whether each world that is received has also been received from the standby, or
-// refused.
-func (all *Subscriptions) Prepared() bool {
+// Progress is how far the worlds of a standby have arrived.
+type Progress uint8
+
+const (
+	Absent   Progress = iota // nothing has arrived of one of them
+	Arriving                 // objects of the view of one of them are missing
+	Complete
+)
+
+// Prepared returns how far those worlds have arrived from the standby that are received from the
+// current server: the least of them counts. A world that was refused, or that has not become
+// complete in time, counts as complete.
+func (all *Subscriptions) Prepared(now time.Time) Progress {
 	all.mu.Lock()
 	defer all.mu.Unlock()
+	least := Complete
 	for _, s := range all.list {
-		if s.phase == subscribed && (s.spare == nil || s.spare.stats.Messages == 0 && s.spare.phase != refusing) {
-			return false
+		if s.phase == subscribed {
+			least = min(least, s.spare.progress(now))
 		}
 	}
-	return true
+	return least
+}
+
+func (s *Subscription) progress(now time.Time) Progress {
+	switch {
+	case s == nil || s.link == nil:
+		return Absent
+	case s.settled || s.phase == refusing || s.filled(now):
+		return Complete
+	case s.phase == requesting || !s.arrived.IsZero():
+		return Arriving
+	default:
+		return Absent
+	}
 }
 
 // Reached reports whether a message of a tick or a later one was received of the world with that
@@ -120,6 +144,8 @@ func (all *Subscriptions) adopt(s, spare *Subscription) {
 	}
 	s.link, s.offer, s.phase, s.refused, s.initial, s.replyDue = spare.link, spare.offer, spare.phase, spare.refused, spare.initial, spare.replyDue
 	s.assembler, s.incomplete, s.newest, s.clock, s.start = spare.assembler, spare.incomplete, spare.newest, spare.clock, spare.start
+	s.arrived = spare.arrived
+	s.settled, s.shown, s.partial = spare.settled, s.shown || spare.settled, s.partial || spare.partial
 	s.game.due = append(s.game.due, spare.game.due...)
 	s.game.held = append(s.game.held, spare.game.held...)
 	s.game.size += spare.game.size

@@ -93,6 +93,9 @@ type Stats struct {
 	Desync uint64
 	// Incomplete counts messages with fragments that did not arrive.
 	Incomplete uint64
+	// Partial counts the streams after a reconnection or a handover whose view was shown before all
+	// of its objects had arrived, because that took too long.
+	Partial uint64
 	// Unpolled counts updates that were dropped because too many were waiting for Poll.
 	Unpolled uint64
 	// BadFragments counts fragments that fit no message. No server sends these, nor the following.

@@ -36,9 +36,13 @@ type Receiver interface {
 	// Begin prepares the first message of a stream. initial is the encoded initial state, or nil if
 	// it is known.
 	Begin(o *Offer, initial []byte) error
-	// Receive decodes a message that arrived at that time and returns its tick. It counts errors by
+	// Receive decodes a message that arrived at that time. It returns its tick and whether it shows
+	// all objects of the client's view. If held is set, a message that does not is not passed on:
+	// the client continues to show what it was shown of an earlier stream. Receive counts errors by
 	// reason. processed is valid during the call.
-	Receive(message []byte, processed Processed, at time.Time, st *Stats) (tick uint64, err error)
+	Receive(message []byte, processed Processed, at time.Time, held bool, st *Stats) (tick uint64, complete bool, err error)
+	// End is called when the stream has ended. What it has shown stays.
+	End()
 	// AppendAck appends an ack of all messages received.
 	AppendAck(dst []byte) []byte
 	// Deliver passes on the message that Receive decoded last. It is called without the lock, on
@@ -71,10 +75,14 @@ type Subscription struct {
 	replyDue   bool      // there was no room for the reply
 	assembler  *fragment.Assembler
 	incomplete uint64 // messages that the assembler has discarded, as counted
-	newest     uint64 // tick
+	newest     uint64 // tick that was passed on
 	clock      serverclock.Monitor
 	start      time.Time // of the clock's times
 	rateNews   bool      // clock.Off is not reported
+	arrived    time.Time // when the first datagram of the stream arrived, or zero
+	shown      bool      // a message of any stream was passed on
+	settled    bool      // a message of this stream was
+	partial    bool      // PartialNews has not reported that the view was shown before it was complete
 	game       GameMessages
 	buf        []byte
 	ack        ack
@@ -106,7 +114,7 @@ const replyInterval = endpoint.DefaultTick
 
 func (s *Subscription) accept(link Link, o Offer, now time.Time) {
 	s.link, s.offer, s.start, s.clock = link, o, now, serverclock.Monitor{Clock: serverclock.New(serverclock.Remote(Interval(o.RateHz)))}
-	s.unoffered, s.told = time.Time{}, false
+	s.unoffered, s.told, s.arrived, s.settled = time.Time{}, false, time.Time{}, false
 	var err error
 	switch s.differ, err = s.receiver.Check(&o); {
 	case err != nil:
@@ -200,6 +208,7 @@ func (s *Subscription) withdraw() {
 	s.unoffered, s.told = time.Time{}, false
 	s.all.acks.restart(&s.ack, nil, 0)
 	s.newest = 0
+	s.receiver.End()
 	s.game.Reach(MaxTick)
 	if s.assembler != nil {
 		s.assembler.Reset()
@@ -243,23 +252,72 @@ func (s *Subscription) receive(msg []byte, at time.Time) error {
 	if s.offer.Processed {
 		processed, msg, err = parseProcessed(msg)
 	}
+	held, complete := s.holds(at), false
 	if err == nil {
-		tick, err = s.receiver.Receive(msg, processed, at, &s.stats)
+		tick, complete, err = s.receiver.Receive(msg, processed, at, held, &s.stats)
 	} else {
 		s.stats.CountError(err)
 	}
 	if err == nil {
 		s.stats.Messages++
-		s.newest = max(s.newest, tick)
 		if s.clock.Watch(at.Sub(s.start), TickTime(tick, s.offer.TickHz)) {
 			s.rateNews = !s.rateNews
 		}
-		s.game.Reach(s.newest)
+		if held && !complete {
+			err = errHeld
+		} else {
+			s.newest = max(s.newest, tick)
+			s.shown, s.settled = true, true
+			s.game.Reach(s.newest)
+		}
 	}
 	// Even after an error: an ack also reports what is missing.
 	s.buf = s.receiver.AppendAck(append(s.buf[:0], byte(message.DownAck), s.offer.Number))
 	s.all.acks.put(&s.ack, s.buf, len(msg), at)
 	return err
+}
+
+var errHeld = errors.New("client: the view is not complete yet")
+
+// The objects of a view enter it in about so many messages. 4,096 objects of 8 bytes take about 60
+// messages of the default size.
+const fillMessages = 100
+
+// minFill and maxFill bound the time of these messages.
+const minFill, maxFill = 3 * time.Second, 20 * time.Second
+
+// filled reports whether a view is shown even if it is not complete, because its objects have had
+// the time of fillMessages to arrive.
+func (s *Subscription) filled(now time.Time) bool {
+	fill := min(max(fillMessages/s.offer.RateHz, minFill.Seconds()), maxFill.Seconds())
+	return !s.arrived.IsZero() && now.Sub(s.arrived).Seconds() >= fill
+}
+
+// holds reports whether the client still shows an earlier stream.
+func (s *Subscription) holds(now time.Time) bool {
+	switch {
+	case s.settled || !s.shown:
+		return false
+	case !s.filled(now):
+		return true
+	}
+	s.settled, s.partial = true, true
+	s.stats.Partial++
+	return false
+}
+
+// PartialNews returns the worlds whose views were shown before they were complete since the last
+// call.
+func (all *Subscriptions) PartialNews() (worlds []string) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, s := range all.list {
+		if s.partial {
+			s.partial = false
+			worlds = append(worlds, s.name)
+		}
+	}
+	return worlds
 }
 
 func (s *Subscription) tick(now time.Time) {

@@ -271,7 +271,9 @@ func (all *Subscriptions) handleDatagram(link Link, t message.Type, b []byte, at
 		}
 		return nil, fmt.Errorf("%w: a message of a world that was not offered", message.ErrMalformed)
 	}
-	s.stats.Datagrams++
+	if s.stats.Datagrams++; s.arrived.IsZero() {
+		s.arrived = at
+	}
 	if t == message.Down {
 		err = s.receive(b[1:], at)
 	} else {

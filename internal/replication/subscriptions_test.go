@@ -39,13 +39,15 @@ type probe struct {
 
 func (p *probe) Check(*Offer) (message.Differences, error) { return message.Differences{}, p.refuse }
 
-func (p *probe) Receive(message []byte, processed Processed, _ time.Time, st *Stats) (tick uint64, err error) {
+func (p *probe) Receive(message []byte, processed Processed, _ time.Time, _ bool, st *Stats) (tick uint64, complete bool, err error) {
 	p.processed = append(p.processed[:0], processed...)
 	if p.tick, p.set, err = p.Decode(message); err != nil {
 		st.CountError(err)
 	}
-	return p.tick, err
+	return p.tick, err == nil && p.Complete(), err
 }
+
+func (p *probe) End() {}
 
 func (p *probe) Game(tick uint64, message []byte) {
 	p.game = append(p.game, gameMessage{tick, message})

@@ -130,7 +130,8 @@ enum class EventType : uint8_t {
   shutdown,     // the server shuts down soon: finish, then close
   handover, // to the server whose address is data: status 0 it begins, 1 the client has switched, 2 it stays
   world,    // of subscribe: status 0 its messages arrive from now on, 1 the offer was refused, data is a
-            // text that tells why, 2 it ended
+            // text that tells why, 2 it ended, 3 it is shown although objects of the view are missing: the
+            // former view was shown for 100 messages of the new server, at least 3 s and at most 20 s
   quality,  // once a second: see stats
   new_socket,  // nothing arrives: continue from another local port, then call rebind
   server_call, // the server called an RPC: rpc is the number of handle, value the sequence from 0

@@ -84,9 +84,10 @@ public:
     uint64_t session = 0, sequence = 0, processed = 0;
     if (!client_.next_call(rpc_, &session, &sequence)) return Error::ok;
     if (session != session_) begin(session);
+    passed_ = tick;
     if (known_ && tick <= tick_) return Error::ok;
     if (!world.processed(rpc_, &processed))
-      return !known_ && stats().dropped > dropped_ ? Error::invalid : Error::ok;
+      return !known_ && tick != former_ && stats().dropped > dropped_ ? Error::invalid : Error::ok;
     if (known_ && key == key_)
       me_.correct(processed, state);
     else
@@ -113,6 +114,7 @@ private:
   void begin(uint64_t session) {
     session_ = session;
     known_ = false;
+    former_ = passed_;
     dropped_ = stats().dropped;
     me_.reset(State(me_.state()));
   }
@@ -137,6 +139,8 @@ private:
   uint64_t next_ = 0;    // when the next tick is due
   uint64_t session_ = 0; // of Client::next_call; 0: none
   uint64_t dropped_ = 0; // inputs that had been dropped when the session began
+  uint64_t passed_ = 0;  // tick of the state that correct got last
+  uint64_t former_ = 0;  // passed_ when the session began
   uint64_t tick_ = 0;    // of the last state
   uint32_t key_ = 0;
   bool started_ = false, known_ = false;

@@ -34,7 +34,8 @@ public:
   static Error create(const Allocator &a, const SnapshotWorldConfig &c, SnapshotWorld **out);
   static void destroy(SnapshotWorld *w);
 
-  // newest returns the newest snapshot, or null before the first one of a session.
+  // newest returns the newest snapshot, or null before the first one. After a reconnection or a handover it
+  // is that of the former server until a snapshot shows all objects of the view.
   virtual const Snapshot *newest() const = 0;
   // objects returns the objects of a type in the newest snapshot, valid until Client::receive.
   virtual Objects objects(size_t type) const = 0;

@@ -71,6 +71,8 @@ struct WorldMessage {
   const ProcessedCalls *processed = nullptr;
   size_t processed_n = 0;
   uint64_t now = 0; // when it arrived, in ns
+  // The client continues to show what it was shown of an earlier stream, unless the message is complete.
+  bool held = false;
 };
 
 // WorldReceiver decodes the messages of one world. The client calls its functions.
@@ -86,6 +88,10 @@ public:
   virtual Error begin(const WorldOffer &o, Bytes initial) = 0;
   // receive decodes a message. *tick is its tick.
   virtual Error receive(const WorldMessage &m, uint64_t *tick) = 0;
+  // complete reports whether the message that was decoded last shows all objects of the client's view.
+  virtual bool complete() const { return true; }
+  // end tells that the stream has ended. What it has shown stays.
+  virtual void end() {}
   // ack writes an ack of all messages to to, which has room for max_ack bytes, and returns its size.
   virtual size_t ack(uint8_t *to) const = 0;
 
@@ -123,6 +129,7 @@ public:
   bool processed(uint8_t rpc, uint64_t *next) const;
   // Inline, as all virtual functions here: a program with RTTI can derive from the class.
   bool rate_news(uint64_t *rate, bool *off) override { return compare_rate(rate, off); }
+  void end() override { calls_n_ = 0; }
 
 protected:
   ClientWorld() = default;

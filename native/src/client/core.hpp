@@ -115,6 +115,7 @@ private:
   void stay(Reason r, uint64_t now);
   void try_switch(uint64_t now);
   bool reached() const;
+  bool worlds_ready(uint64_t now) const;
   void switch_over(uint64_t now);
   void part(Link &l, uint64_t now);
   void ask_release(Link &l, uint64_t now);
@@ -157,6 +158,7 @@ private:
   Notice *notice_ = nullptr;
   Link *standby_ = nullptr;    // null if notice_ is
   uint64_t ready_at_ = never;  // all but worlds is ready
+  uint64_t look_at_ = never;   // the next attempt to switch
   uint64_t switch_by_ = never; // of a handover
   Bucket notices_;             // 120 for a handover
   // Bytes that arrived, and that were sent to servers of handovers that did not answer.

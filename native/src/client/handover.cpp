@@ -8,9 +8,11 @@
 namespace uplink::detail::client {
 namespace {
 
-// The time for the answers of another server to requests to bind, for its worlds once all else is ready,
-// and for what is on its way at a former server.
+// The time for the answers of another server to requests to bind, for its worlds of which nothing arrives
+// once all else is ready, and for what is on its way at a former server.
 constexpr uint64_t bind_wait = 10 * second, world_wait = second, part_wait = 15 * second;
+// The time between two attempts to switch.
+constexpr uint64_t switch_step = second / 50;
 // The time in which the client switches, or stays, and then that for the release.
 constexpr uint64_t switch_wait = 20 * second, release_wait = 5 * second;
 // The size of a hello to a server that has not answered, with the headers of IP and UDP.
@@ -267,15 +269,28 @@ void Core::try_switch(uint64_t now) {
   }
   const Streams::Result sent = s.streams.sent();
   const bool ready = sent == Streams::complete && s.bound(rpcs_n_);
+  look_at_ = never;
   if (ready && ready_at_ == never) ready_at_ = now;
   if (sent != Streams::complete && sent != Streams::pending)
     stay(Reason::refused, now);
   else if (!ready && now - s.since >= bind_wait)
     stay(Reason::not_bound, now);
+  else if (ready && reached() && worlds_ready(now))
+    switch_over(now);
   else if (now >= switch_by_)
     stay(Reason::timeout, now);
-  else if (ready && reached() && (active_->worlds.prepared(s.worlds) || now - ready_at_ >= world_wait))
-    switch_over(now);
+  else if (ready)
+    look_at_ = now + switch_step;
+}
+
+// worlds_ready reports whether the worlds of the other server have arrived as far as the client waits for
+// them: it does not wait for long for worlds that may not be offered there, nor beyond switch_by_. It waits
+// for nothing if its server is dead: the view shows what that has sent until the new one is complete.
+bool Core::worlds_ready(uint64_t now) const {
+  if (notice_->asked) return true;
+  const Worlds::Progress p = active_->worlds.prepared(standby_->worlds, now);
+  if (p == Worlds::Progress::absent) return now - ready_at_ >= world_wait;
+  return p == Worlds::Progress::complete || now >= switch_by_;
 }
 
 void Core::switch_over(uint64_t now) {
@@ -384,7 +399,7 @@ uint64_t Core::handover_timeout() const {
   }
   if (standby_ != nullptr) t = std::min(t, switch_by_);
   if (standby_ != nullptr && standby_->is_open())
-    t = std::min(t, ready_at_ != never ? ready_at_ + world_wait : standby_->since + bind_wait);
+    t = std::min(t, ready_at_ != never ? look_at_ : standby_->since + bind_wait);
   return t;
 }
 

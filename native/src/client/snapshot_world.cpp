@@ -46,6 +46,7 @@ struct SnapshotWorldImpl final : SnapshotWorld {
   AreaDecoder *areas = nullptr;
   uint64_t ticks_of[ring] = {}; // by number
   bool any = false;
+  bool former = false;  // the newest snapshot is of an earlier stream
   bool borrows = false; // a spare: the types are those of another world
   Snapshot snapshot;
 
@@ -60,6 +61,7 @@ struct SnapshotWorldImpl final : SnapshotWorld {
   }
   Error begin(const WorldOffer &o, Bytes state) override;
   Error receive(const WorldMessage &m, uint64_t *tick) override;
+  bool complete() const override { return areas == nullptr || areas->complete(); }
   size_t ack(uint8_t *to) const override;
   WorldReceiver *spare() override;
   void adopt(WorldReceiver *spare) override;
@@ -199,7 +201,7 @@ Error SnapshotWorldImpl::begin_interpolation() {
 }
 
 Error SnapshotWorldImpl::begin(const WorldOffer &o, Bytes state) {
-  any = false;
+  former = true;
   rate = o.rate;
   restart(o.ticks, o.rate);
   std::fill(ticks_of, ticks_of + ring, uint64_t{0});
@@ -258,7 +260,8 @@ Error SnapshotWorldImpl::receive(const WorldMessage &m, uint64_t *tick) {
   if (!valid(*tick)) return Error::malformed;
   ticks_of[info.number % ring] = *tick;
   const uint64_t time = observe(m, *tick);
-  const bool newer = !any || *tick > snapshot.tick;
+  if (m.held && !complete()) return Error::ok;
+  const bool newer = !any || former || *tick > snapshot.tick;
   bool ok = true;
   for (size_t k = 0; k < offered; k++) {
     if (order[k] == n) continue;
@@ -267,6 +270,7 @@ Error SnapshotWorldImpl::receive(const WorldMessage &m, uint64_t *tick) {
   }
   if (!newer) return Error::ok;
   any = ok;
+  former = false;
   snapshot.tick = *tick;
   snapshot.received = m.now;
   keep(m);
@@ -305,9 +309,11 @@ void SnapshotWorldImpl::adopt(WorldReceiver *spare) {
     initial.swap(s.initial);
     initial_hash = s.initial_hash;
   }
-  any = s.any;
+  former = true;
+  if (begin_interpolation() != Error::ok || !s.any) return;
+  any = true;
+  former = false;
   snapshot = s.snapshot;
-  if (begin_interpolation() != Error::ok || !any) return;
   WorldMessage m;
   m.now = snapshot.received;
   const uint64_t time = observe(m, snapshot.tick);

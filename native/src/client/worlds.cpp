@@ -20,6 +20,10 @@ constexpr uint64_t max_wait = 100000, same_tick = 1000;
 // Bytes of a datagram around an ack, down to IP.
 constexpr uint64_t datagram_overhead = 50;
 
+// The objects of a view enter it in about so many messages, and at least and at most in so many seconds.
+// 4,096 objects of 8 bytes take about 60 messages of the default size.
+constexpr double fill_messages = 100, min_fill = 3, max_fill = 20;
+
 Bytes text_of(const WorldReport &r) {
   return {reinterpret_cast<const uint8_t *>(r.text), r.n};
 }
@@ -85,8 +89,9 @@ void Worlds::subscribe(Subscription *s, WorldReceiver *r, WorldReceiver *owner, 
   s->name_n = name.size;
   s->ack_rate = ack_rate;
   s->phase = Phase::none;
-  s->changed = s->updated = s->any = false;
-  s->newest = s->told = s->since = 0;
+  s->changed = s->updated = s->any = s->partial = false;
+  s->shown = owner != nullptr; // a spare has the program shown nothing before its view is complete
+  s->newest = s->told = s->since = s->arrived = 0;
   s->missing = false;
   s->report = {};
   for (Offered &o : offers_)
@@ -126,6 +131,7 @@ void Worlds::withdraw(Subscription *s) {
   set_phase(s, Phase::none);
   s->any = s->missing = false;
   s->newest = s->since = 0;
+  s->receiver->end();
   for (Held *h = s->first; h != nullptr; h = h->next) h->due = true;
 }
 
@@ -222,7 +228,8 @@ void Worlds::accept(Subscription *s, Offered *o) {
   const double interval = 1e6 / std::min<double>(s->ack_rate, o->offer.rate);
   s->interval = static_cast<uint64_t>(std::min(interval, 1e15)); // rates may be tiny
   s->report = {};
-  s->missing = false;
+  s->any = s->missing = false;
+  s->arrived = 0;
   if (!s->receiver->accepts(o->offer, &s->report)) {
     set_phase(s, Phase::refused);
     s->changed = true;
@@ -296,6 +303,7 @@ bool Worlds::on_reliable(Bytes m, uint64_t now) {
 void Worlds::on_data(Bytes m, uint64_t now) {
   Subscription *s = offers_.size() > 0 ? offers_[m.data[0] & 15].subscription : nullptr;
   if (s == nullptr || s->phase != Phase::subscribed) return;
+  if (s->arrived == 0) s->arrived = now;
   Bytes body = {m.data + 1, m.size - 1};
   if (m.data[0] < 0xe0 && s->assembler.add(allocator_, body, &body) != Error::ok) return;
   if (m.data[0] < 0xe0 && body.size == 0) return;
@@ -323,6 +331,21 @@ bool Worlds::parse_processed(Reader *r, WorldMessage *m, ProcessedCalls *to) con
   return r->ok();
 }
 
+// filled reports whether a view is shown even if it is not complete: its objects have had the time of
+// fill_messages to arrive.
+bool Worlds::filled(const Subscription &s, double rate, uint64_t now) {
+  const double fill = std::min(std::max(fill_messages / rate, min_fill), max_fill);
+  return s.arrived != 0 && static_cast<double>(now - s.arrived) >= fill * 1e6;
+}
+
+// holds reports whether the client still shows an earlier stream.
+bool Worlds::holds(Subscription *s, uint64_t now) {
+  if (s->any || !s->shown) return false;
+  if (!filled(*s, offers_[s->number].offer.rate, now)) return true;
+  s->any = s->partial = true;
+  return false;
+}
+
 void Worlds::receive(Subscription *s, Bytes body, uint64_t now) {
   WorldMessage m;
   ProcessedCalls processed[max_processed];
@@ -332,9 +355,10 @@ void Worlds::receive(Subscription *s, Bytes body, uint64_t now) {
   bool ok = !offers_[s->number].offer.processed || parse_processed(&r, &m, processed);
   m.body = r.rest();
   m.now = now * 1000;
-  ok = ok && s->receiver->receive(m, &tick) == Error::ok;
+  m.held = holds(s, now);
+  ok = ok && s->receiver->receive(m, &tick) == Error::ok && (!m.held || s->receiver->complete());
   if (ok && (!s->any || tick > s->newest)) {
-    s->any = s->updated = true;
+    s->any = s->shown = s->updated = true;
     s->newest = tick;
   }
   // Also after an error: an ack tells what is missing.
@@ -384,6 +408,10 @@ bool Worlds::pop(Event *e) {
       e->status = s.phase == Phase::subscribed ? 0 : s.phase == Phase::refused ? 1 : 2;
       if (s.phase == Phase::refused) e->data = text_of(s.report);
       s.changed = false;
+    } else if (s.partial && s.phase == Phase::subscribed) {
+      e->type = EventType::world;
+      e->status = 3;
+      s.partial = false;
     } else if (report_due(s)) {
       e->type = EventType::mismatch;
       e->status = 1;

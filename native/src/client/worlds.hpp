@@ -69,12 +69,15 @@ public:
   static constexpr uint64_t offer_wait = 2000000; // us
 
   // During a handover, next are the worlds of the other server, with a spare receiver for each one here
-  // that has spares. prepare subscribes to them, prepared reports whether each world that is received
-  // here has been received there too, or was refused. reached reports whether a tick of a stream has been
+  // that has spares. prepare subscribes to them, prepared returns how far the worlds that are received here
+  // have arrived there: the least of them counts. One that was refused, or that has not become complete in
+  // time, counts as complete. reached reports whether a tick of a stream has been
   // received, or the stream has ended. After the switch, adopt continues with the subscriptions of the
   // former server; without it, discard ends those of spares.
+  // Progress: nothing has arrived of a world, objects of the view are missing, or none.
+  enum class Progress : uint8_t { absent, arriving, complete };
   void prepare(Worlds *next) const;
-  bool prepared(const Worlds &next) const;
+  Progress prepared(const Worlds &next, uint64_t now) const;
   bool reached(uint8_t number, uint64_t tick) const;
   void adopt(Worlds *before);
   void discard();
@@ -109,8 +112,11 @@ private:
     bool reply_due = false;
     bool changed = false; // the phase, since the last event
     bool updated = false; // newest, since the last event
-    bool any = false;     // a message was decoded
-    uint64_t newest = 0;  // tick
+    bool any = false;     // a message of this stream was passed on
+    bool shown = false;   // one of any stream was
+    bool partial = false; // the view was shown before it was complete, since the last event
+    uint64_t arrived = 0; // when the first datagram of this stream arrived; 0: none has
+    uint64_t newest = 0;  // tick that was passed on
     WorldReport report;   // on the newest offer
     uint64_t told = 0;    // hash of the report that was the last event of this type
     uint64_t since = 0;   // when it began to wait for an offer in this session; 0: it does not
@@ -148,6 +154,9 @@ private:
   void reply(Subscription *s);
   void explain_missing(Subscription *s);
   void receive(Subscription *s, Bytes message, uint64_t now);
+  static bool filled(const Subscription &s, double rate, uint64_t now);
+  bool holds(Subscription *s, uint64_t now);
+  Progress progress(const Subscription &s, uint64_t now) const;
   bool parse_processed(Reader *r, WorldMessage *m, ProcessedCalls *to) const;
   void release(Subscription *s);
   uint64_t alone(const Subscription &s, uint64_t now, uint64_t rtt) const;

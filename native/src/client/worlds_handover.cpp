@@ -1,4 +1,6 @@
 // Worlds during a handover: those of the other server, and the switch to them.
+#include <algorithm>
+
 #include "src/client/worlds.hpp"
 
 namespace uplink::detail::client {
@@ -16,11 +18,18 @@ void Worlds::prepare(Worlds *next, size_t i) const {
                     s.ack_rate);
 }
 
-bool Worlds::prepared(const Worlds &next) const {
+Worlds::Progress Worlds::prepared(const Worlds &next, uint64_t now) const {
+  Progress least = Progress::complete;
   for (size_t i = 0; i < list_.size(); i++)
-    if (list_[i].phase == Phase::subscribed && !next.list_[i].any && next.list_[i].phase != Phase::refused)
-      return false;
-  return true;
+    if (list_[i].phase == Phase::subscribed) least = std::min(least, next.progress(next.list_[i], now));
+  return least;
+}
+
+Worlds::Progress Worlds::progress(const Subscription &s, uint64_t now) const {
+  if (s.any || s.phase == Phase::refused) return Progress::complete;
+  if (s.phase == Phase::requesting) return Progress::arriving;
+  if (s.phase == Phase::none || s.arrived == 0) return Progress::absent;
+  return filled(s, offers_[s.number].offer.rate, now) ? Progress::complete : Progress::arriving;
 }
 
 bool Worlds::reached(uint8_t number, uint64_t tick) const {
@@ -38,10 +47,14 @@ void Worlds::continue_with(Subscription *s, Subscription *before) {
   WorldReceiver *receiver = before->receiver, *spare = s->receiver;
   const bool was = before->changed || before->phase == Phase::subscribed;
   if (spare == nullptr) {
+    receiver->end();
     subscribe(s, receiver, nullptr, {reinterpret_cast<uint8_t *>(before->name), before->name_n},
               before->ack_rate);
   } else {
+    receiver->end();
     if (s->phase == Phase::subscribed) receiver->adopt(spare);
+    // What is to come is decoded as the offer says, not as that of the former server.
+    if (s->phase == Phase::requesting) (void)receiver->accepts(offers_[s->number].offer, &s->report);
     receiver->discard(spare);
     s->receiver = receiver;
     s->owner = nullptr;
@@ -49,6 +62,7 @@ void Worlds::continue_with(Subscription *s, Subscription *before) {
   s->changed = s->changed || was;
   s->told = before->told;
   s->updated = s->any;
+  s->shown = s->any || before->shown;
   // Messages of the former server for a tick are delivered first.
   for (Held *h = before->first; h != nullptr; h = h->next) h->due = true;
   if (before->first != nullptr) {

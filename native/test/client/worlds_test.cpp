@@ -1,4 +1,6 @@
 // Replication streams, with a receiver that stands for a codec.
+#include <algorithm>
+
 #include "src/client/bind.hpp"
 #include "test/client/world.hpp"
 
@@ -8,14 +10,16 @@ using namespace uplink_test;
 
 namespace {
 
-// Receiver decodes messages whose first byte is the tick, 0 for an error.
+// Receiver decodes messages whose first byte is the tick, 0 for an error. The text partial marks one that
+// does not show all objects.
 struct Receiver final : WorldReceiver {
   Schema *schema = nullptr;
   std::vector<Data> messages;
   std::string initial;
   std::vector<ProcessedCalls> processed;
-  bool known = false;
-  int begun = 0;
+  bool known = false, held = false, whole = true;
+  int begun = 0, adopted = 0;
+  std::vector<Receiver *> spares;
 
   Receiver() {
     Field f;
@@ -38,12 +42,25 @@ struct Receiver final : WorldReceiver {
   Error receive(const WorldMessage &m, uint64_t *tick) override {
     messages.emplace_back(m.body.data, m.body.data + m.body.size);
     processed.assign(m.processed, m.processed + m.processed_n);
+    held = m.held;
+    whole = m.body.size < 2 || m.body.data[1] != 'p';
     *tick = m.body.size == 0 ? 0 : m.body.data[0];
     return *tick == 0 ? Error::malformed : Error::ok;
   }
   size_t ack(uint8_t *to) const override {
     to[0] = static_cast<uint8_t>(messages.size());
     return 1;
+  }
+  bool complete() const override { return whole; }
+  WorldReceiver *spare() override {
+    spares.push_back(new Receiver);
+    return spares.back();
+  }
+  void adopt(WorldReceiver *) override { adopted++; }
+  void discard(WorldReceiver *s) override {
+    auto *r = static_cast<Receiver *>(s);
+    spares.erase(std::remove(spares.begin(), spares.end(), r), spares.end());
+    delete r;
   }
 };
 
@@ -336,6 +353,91 @@ TEST_CASE("messages for a tick wait for it") {
   REQUIRE(g.events.size() == events + 5);
   CHECK(g.events[events + 3].value == 99);
   CHECK(g.last().status == 2);
+}
+
+TEST_CASE("the view of an earlier stream is shown until that of the next one is complete") {
+  for (const bool late : {false, true}) {
+    CAPTURE(late);
+    WorldGame g;
+    g.reliable(Offering().message());
+    g.message(pack({0xf3, 50}, "partial")); // there is nothing else to show
+    REQUIRE(g.last().type == EventType::world_update);
+    CHECK(!g.receiver.held);
+    Offering again;
+    again.number = 4;
+    g.reliable(again.message());
+    g.reliable(pack({0xce, 4, 7}, "seven"));
+    const size_t events = g.events.size();
+    for (int i = 0; i < 32; i++) { // 100 messages take 3.3 s at this rate
+      g.message(pack({0xf4, 7}, "partial"));
+      CHECK(g.receiver.held);
+      g.run(98);
+    }
+    CHECK(g.events.size() == events);
+    if (late) g.run(200);
+    g.message(late ? pack({0xf4, 7}, "partial") : pack({0xf4, 7}));
+    REQUIRE(g.events.size() == events + (late ? 3 : 2));
+    CHECK(g.events[events].type == EventType::tick_message);
+    if (late) {
+      CHECK(g.events[events + 1].type == EventType::world);
+      CHECK(g.events[events + 1].status == 3);
+    }
+    CHECK(g.last().type == EventType::world_update);
+    CHECK(g.last().value == 7);
+    g.message(pack({0xf4, 8}, "partial"));
+    CHECK(g.last().value == 8);
+    CHECK(!g.receiver.held);
+  }
+}
+
+TEST_CASE("a handover waits until the view is complete") {
+  struct Case {
+    bool offered, arrives, completes;
+    uint64_t least, most; // ms
+  };
+  for (const Case &c : {Case{false, false, false, 1000, 1300}, Case{true, false, false, 1000, 1300},
+                        Case{true, true, true, 2000, 2200}, Case{true, true, false, 3300, 3600}}) {
+    CAPTURE(c.offered);
+    CAPTURE(c.arrives);
+    CAPTURE(c.completes);
+    Server other;
+    other.id = 0x2233445566778899;
+    WorldGame g;
+    g.other = &other;
+    g.reliable(Offering().message());
+    g.message(pack({0xf3, 50}));
+    stream(g.server, "");
+    REQUIRE(g.server.channel.send(bytes(notice(other, {}))));
+    while (!other.open) g.run(1);
+    Offering there;
+    there.number = 5;
+    if (c.offered) REQUIRE(other.channel.send(bytes(there.message())));
+    g.run(100);
+    REQUIRE(g.receiver.spares.size() == 1);
+    const auto switched = [&g] {
+      for (const Event &e : g.events)
+        if (e.type == EventType::handover && e.status == 1) return true;
+      return false;
+    };
+    const uint64_t began = g.now;
+    while (!switched() && g.now < began + 30000 * millisecond) {
+      const bool whole = c.completes && g.now >= began + 2000 * millisecond;
+      if (c.arrives) other.send(DatagramKind::data, whole ? pack({0xf5, 7}) : pack({0xf5, 7}, "partial"));
+      g.run(50);
+    }
+    CHECK((g.now - began) / millisecond >= c.least - 100);
+    CHECK((g.now - began) / millisecond <= c.most);
+    CHECK(g.receiver.adopted == (c.offered ? 1 : 0));
+    CHECK(g.receiver.spares.empty());
+    if (!c.arrives) continue;
+    g.run(50);
+    int partial = 0;
+    for (const Event &e : g.events) partial += e.type == EventType::world && e.status == 3 ? 1 : 0;
+    other.send(DatagramKind::data, pack({0xf5, 9}, "partial"));
+    g.run(50);
+    for (const Event &e : g.events) partial += e.type == EventType::world && e.status == 3 ? 1 : 0;
+    CHECK((partial > 0) == !c.completes);
+  }
 }
 
 TEST_CASE("more messages for a tick than a client holds") {

@@ -219,18 +219,19 @@ func (w *world) Begin(o *replication.Offer, initial []byte) error { return w.dec
 
 func (w *world) AppendAck(dst []byte) []byte { return w.decoder.AppendAck(dst) }
 func (w *world) Deliver()                    {}
+func (w *world) End()                        {}
 func (w *world) Game(uint64, []byte)         {}
-func (w *world) Receive(message []byte, _ replication.Processed, _ time.Time, st *replication.Stats) (uint64, error) {
+func (w *world) Receive(message []byte, _ replication.Processed, _ time.Time, _ bool, st *replication.Stats) (uint64, bool, error) {
 	p := w.playback
 	tick, set, err := w.decoder.Decode(message)
 	if err != nil {
 		p.report.Skipped++
 		st.CountError(err)
-		return 0, err
+		return 0, false, err
 	}
 	if int64(w.decoder.Memory()) > p.limit {
 		p.err = &budget.Error{Limit: p.limit}
-		return 0, p.err
+		return 0, false, p.err
 	}
 	s := &w.shown
 	s.World, s.Player, s.Seconds, s.Tick, s.Objects = w.offer.Name, p.report.Player, p.at.Seconds(), tick, s.Objects[:0]
@@ -240,7 +241,7 @@ func (w *world) Receive(message []byte, _ replication.Processed, _ time.Time, st
 	}
 	p.report.Snapshots++
 	p.err = p.options.Each(s)
-	return tick, nil
+	return tick, w.decoder.Complete(), nil
 }
 
 // add adds the objects of a type.
