@@ -108,7 +108,7 @@ func TestSnapshots(t *testing.T) {
 	}
 	prints(t, []string{"snapshots", twoSeconds}, []string{"114 frames of 901 cubes", "+ at rest", "initial state alone", "adaptive, 5 % loss, 100 ms"})
 	rows := parse[[]snapbench.Row](t, "snapshots", "--json", twoSeconds)
-	if len(rows) != 11 || rows[9].Form != "adaptive" || rows[9].Bytes < 1 {
+	if len(rows) != 12 || rows[9].Form != "adaptive" || rows[9].Bytes < 1 {
 		t.Errorf("%+v", rows)
 	}
 }

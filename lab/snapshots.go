@@ -26,8 +26,8 @@ func newSnapshotsCommand() *cobra.Command {
 compares. FILE, optionally compressed with gzip, has the format of the networked-physics data-compression challenge:
 frames of 901 times eight little-endian 32-bit integers. Each row of bit packing adds a technique to the row above it.
 The first two rows have velocities, which the recording lacks: central differences in steps of 1/32 m/s. One row encodes
-each frame against frame 0, as before the first ack. The last row runs over a link with 5 % loss of snapshots and acks
-and 100 ms RTT, in virtual time.`,
+each frame against frame 0, as before the first ack. One row runs over a link with 5 % loss of snapshots and acks
+and 100 ms RTT, in virtual time. The last row has the messages of a world with areas, of which one has all objects.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			rows, err := measureSnapshots(args[0])
@@ -70,7 +70,11 @@ func measureSnapshots(path string) ([]*snapbench.Row, error) {
 		}
 		rows = append(rows, r)
 	}
-	return rows, nil
+	group, err := snapbench.Group("one group of a world with areas", sets, clock())
+	if err != nil {
+		return nil, err
+	}
+	return append(rows, group), nil
 }
 
 func writeSnapshotTable(b *strings.Builder, path string, rows []*snapbench.Row) {

@@ -57,6 +57,18 @@ func TestLossyLink(t *testing.T) {
 	}
 }
 
+// TestGroup checks that a world with areas shows all objects, for more bytes than a whole world.
+func TestGroup(t *testing.T) {
+	sets := recording(t)
+	whole, err := snapbench.Adaptive("adaptive", sets, snapbench.Link{Up: snapbench.Distance}, still)
+	uplinktest.Must(t, err)
+	r, err := snapbench.Group("group", sets, still)
+	uplinktest.Must(t, err)
+	if r.Wrong > 0 || r.Frames != whole.Frames || r.Bytes <= whole.Bytes || r.Bytes > 1.3*whole.Bytes {
+		t.Errorf("%+v, and %+v", r, whole)
+	}
+}
+
 // TestOutOfBounds checks that an error names the field.
 func TestOutOfBounds(t *testing.T) {
 	frames := make([]cubes.Frame, 2)
