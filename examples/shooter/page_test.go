@@ -25,7 +25,7 @@ func (o output) Write(b []byte) (int, error) {
 
 // TestPage plays in a browser: a bot plays first, then keys and mouse do.
 func TestPage(t *testing.T) {
-	b := browser.Start(t, browser.WebGL)
+	b := browser.StartWebGL(t)
 	ctx, stop := context.WithCancel(t.Context())
 	printed, done := make(output, 4), make(chan error)
 	free, err := net.Listen("tcp", "127.0.0.1:0")

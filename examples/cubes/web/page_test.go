@@ -47,7 +47,7 @@ const figure = `+(document.querySelector("[data-name=%s]")?.textContent ?? "NaN"
 
 // TestPage checks views, figures and settings in a browser, at two widths and color schemes.
 func TestPage(t *testing.T) {
-	b := browser.Start(t, browser.WebGL)
+	b := browser.StartWebGL(t)
 	l, url := serve(t, web.DefaultSettings())
 	b.Resize(1280, 1100)
 	b.Open(url)

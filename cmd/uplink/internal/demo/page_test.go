@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/chromedp/chromedp/kb"
-
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demopanel"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/browser"
@@ -118,7 +116,7 @@ func TestPanel(t *testing.T) {
 
 	// By keyboard: one step down.
 	b.Run(`document.getElementById('lab-loss').focus()`)
-	b.Key(kb.ArrowLeft)
+	b.Key(browser.ArrowLeft)
 	b.Await(`document.querySelector('output').textContent === '49 %'`)
 	await(t, url, "a key moves the slider", func(s *state) bool { return s.Settings.Loss == 0.49 })
 

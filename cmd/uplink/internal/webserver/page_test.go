@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp/kb"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/uplink-rpc/uplink/client"
@@ -162,32 +161,32 @@ func checkKeyboard(t *testing.T, b *browser.Browser) {
 	b.Run(`document.querySelector("#bits-rpc").value = "Move"; document.querySelector("#bits-rpc").dispatchEvent(new Event("change"))`)
 	b.Await(`document.querySelector("#treemap .cell").getAttribute("aria-label").startsWith("Location: ")`)
 	b.Run(`document.querySelector("#treemap .cell").focus()`)
-	b.Key(kb.Enter)
+	b.Key(browser.Enter)
 	b.Await(`document.querySelectorAll("#field .component").length === 3 && document.querySelector("#field .histogram i")`)
 	b.Await(`document.querySelector("#field .bars").textContent.includes("%")`)
 	if pressed := browser.Value[string](b, `document.activeElement.getAttribute("aria-pressed")`); pressed != "true" {
 		t.Errorf("the field's cell is pressed: %q", pressed)
 	}
-	b.Key(kb.Enter)
+	b.Key(browser.Enter)
 	b.Await(`document.querySelector("#field").hidden`)
 
 	b.Run(`document.querySelector("#find").focus()`)
-	b.Key(kb.Tab) // to the table, which scrolls where it is too wide
-	b.Key(kb.Tab)
+	b.Key(browser.Tab) // to the table, which scrolls where it is too wide
+	b.Key(browser.Tab)
 	if text := browser.Value[string](b, `document.activeElement.textContent`); text != "Player" {
 		t.Errorf("after the search comes %q", text)
 	}
-	b.Key(kb.Enter)
+	b.Key(browser.Enter)
 	b.Await(`document.querySelector("#players th").getAttribute("aria-sort") === "ascending"`)
 	b.Run(`document.querySelector("#players tbody button").focus()`)
-	b.Key(kb.Enter)
+	b.Key(browser.Enter)
 	b.Await(`document.querySelectorAll("#player canvas").length === 6 && document.querySelector("#player").textContent.includes("calls delivered")`)
 	b.Run(`[...document.querySelectorAll("#player button")].find((e) => e.textContent === "Close").focus()`)
-	b.Key(kb.Enter)
+	b.Key(browser.Enter)
 	b.Await(`document.querySelector("#player").hidden && document.activeElement.closest("#players tbody")`)
 
 	b.Run(`document.querySelector("#chart-bits summary").focus()`)
-	b.Key(kb.Enter)
+	b.Key(browser.Enter)
 	b.Await(`document.querySelectorAll("#chart-bits details tbody tr").length > 1`)
 }
 
