@@ -115,8 +115,8 @@ func (b *bench) joinShard(number, shard int) *sender {
 	b.t.Helper()
 	conn, err := closedConn()
 	must(b.t, err)
-	p := &Player{server: b.srv, shard: b.srv.shards[shard], conn: conn, bulk: streams.New(nil)}
-	p.grant(0, 0)
+	p := newPlayer(b.srv.shards[shard], conn)
+	p.bulk = streams.New(nil)
 	s := &sender{bench: b, player: p, frame: b.typ.Schema().NewFrame()}
 	b.srv.queue.addPlayers(1)
 	if a := b.srv.bind(s.player, b.request(number)); a.Reason != message.ReasonNone {
@@ -159,7 +159,7 @@ func (s *sender) call() { s.player.receive(s.payload(), time.Time{}, false) }
 
 // ack passes the due acks to the encoder.
 func (s *sender) ack(buf []byte) []byte {
-	buf = s.player.appendAcks(buf[:0], transport.MaxPayload, time.Time{})
+	buf = s.player.bindings.appendAcks(buf[:0], transport.MaxPayload, time.Time{})
 	for rest := buf[1:]; len(rest) > 0; {
 		var a rpcdelta.Ack
 		var err error

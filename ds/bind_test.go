@@ -23,8 +23,8 @@ func TestListsOfShard(t *testing.T) {
 			b.srv.bind(p, b.request(n))
 		}
 	}
-	if len(p.bindings) != 1 || len(p.buffers) != 1 || len(b.srv.buffers.all) != 2 {
-		t.Errorf("%d bindings, %d buffers, %d in all", len(p.bindings), len(p.buffers), len(b.srv.buffers.all))
+	if len(p.bindings.all) != 1 || len(p.bindings.buffers) != 1 || len(b.srv.buffers.all) != 2 {
+		t.Errorf("%d bindings, %d buffers, %d in all", len(p.bindings.all), len(p.bindings.buffers), len(b.srv.buffers.all))
 	}
 	now := time.Now()
 	for range 5000 {
@@ -40,8 +40,8 @@ func TestListsOfShard(t *testing.T) {
 	p.conn.Value = p
 	defer func() { p.conn.Value = nil }() // all tests have the same connection
 	h.Closed(p.conn, nil)
-	if len(b.srv.buffers.all) != 1 || p.bindings != nil || p.buffers != nil {
-		t.Errorf("%d buffers, %d bindings and %d buffers of its own after the player has left", len(b.srv.buffers.all), len(p.bindings), len(p.buffers))
+	if len(b.srv.buffers.all) != 1 || p.bindings.all != nil || p.bindings.buffers != nil {
+		t.Errorf("%d buffers, %d bindings and %d buffers of its own after the player has left", len(b.srv.buffers.all), len(p.bindings.all), len(p.bindings.buffers))
 	}
 	if n := len(b.srv.queue.waiting); n > 1+64<<10/64 {
 		t.Errorf("%d jobs wait for Poll", n)

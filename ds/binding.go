@@ -2,10 +2,13 @@ package ds
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
@@ -14,7 +17,7 @@ import (
 // and simulated time, the player cannot multiply. It belongs to the shard's goroutine except for
 // rejected.
 type binding struct {
-	player   *Player
+	of       *bindings
 	rpc      *rpc
 	version  *version
 	sink     sink // the RPC's, a jitter buffer, a sequencer or a converter
@@ -79,7 +82,7 @@ func (b *binding) copies(frames []rpcdelta.Delivery, number uint64) int {
 	}
 	missing := b.undecoded
 	if number > b.newest+1 {
-		missing += b.player.conn.Missing(b.newest+1, number-1)
+		missing += b.of.conn.Missing(b.newest+1, number-1)
 	}
 	if missing == 0 {
 		return 0
@@ -115,11 +118,11 @@ const repairMemory = 256
 
 // ackDelay returns the number of frames from the departure of a payload to the arrival of its ack.
 func (b *binding) ackDelay() int {
-	every := b.player.acks.carriers.Interval()
+	every := b.of.carriers.Interval()
 	if every == 0 {
-		every = b.player.server.cfg.ackInterval()
+		every = b.of.cfg.ackInterval()
 	}
-	return int((b.player.conn.RTT()+every).Seconds()*b.hz) + 1
+	return int((b.of.conn.RTT()+every).Seconds()*b.hz) + 1
 }
 
 // repairs reports whether the client can repeat a lost payload by the deadline of its frames.
@@ -137,4 +140,63 @@ func (b *binding) keepsTime(p *Player, at time.Time, delta time.Duration) bool {
 		}
 	}
 	return !drop
+}
+
+// boundRequest is what the request of a binding asked for, besides its RPC and descriptions: a
+// client that repeats its request asks for the same.
+type boundRequest struct {
+	number, ring, frames, batch, deadline int
+	hz                                    float64
+	reliable                              bool
+	fingerprint, prior                    uint64
+	codec                                 string
+}
+
+func requestOf(r *message.BindRequest) boundRequest {
+	return boundRequest{
+		number: int(r.RPC), ring: r.Ring, frames: r.Frames, batch: r.Batch, deadline: r.Deadline, hz: r.RateHz, reliable: r.Reliable,
+		fingerprint: r.Fingerprint, prior: r.Prior, codec: r.Codec,
+	}
+}
+
+// conflict explains why a request is refused because of a binding.
+func (b *binding) conflict(asked *rpc, r *boundRequest) string {
+	name := b.rpc.schema.RPC()
+	switch {
+	case b.rpc != asked:
+		return fmt.Sprintf("number %d is that of %.64s", b.number, name)
+	case b.number != r.number:
+		return fmt.Sprintf("%.64s is bound already, as number %d: a session binds an RPC once", name, b.number)
+	}
+	return fmt.Sprintf("%.64s is bound already, with another rate, channel, schema or delay", name)
+}
+
+func priorHash(p *prior.Prior) uint64 {
+	if p == nil {
+		return 0
+	}
+	return p.Hash()
+}
+
+// decode decodes a payload, and measures some of them: see Server.profiling. The choice is random,
+// as players send in turn.
+func (b *binding) decode(profiling uint64, payload []byte) ([]rpcdelta.Delivery, error) {
+	run, every := profiling>>32, uint32(profiling)
+	if every == 0 || b.version.conversion != nil { // profiles are of the server's fields
+		return b.dec.Decode(payload)
+	}
+	p := &b.here.profiler
+	if p.left = min(p.left, 2*every); p.left > 1 {
+		p.left--
+		return b.dec.Decode(payload)
+	}
+	p.left = 1 + rand.Uint32N(2*every-1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.profile == nil || p.run != run {
+		p.profile, p.run = inspect.NewProfile(b.rpc.schema), run
+	}
+	b.dec.Measure(p.profile)
+	defer b.dec.Measure(nil)
+	return b.dec.Decode(payload)
 }

@@ -43,8 +43,8 @@ func (b *bench) stranger() *Player {
 	b.t.Helper()
 	conn, err := closedConn()
 	must(b.t, err)
-	p := &Player{server: b.srv, shard: b.srv.shards[0], conn: conn, bulk: streams.New(nil)}
-	p.grant(0, 0)
+	p := newPlayer(b.srv.shards[0], conn)
+	p.bulk = streams.New(nil)
 	return p
 }
 
@@ -174,7 +174,7 @@ func TestDecodingIsLimited(t *testing.T) {
 		if a := b.srv.bind(p, r); a.Reason != message.ReasonNone {
 			t.Fatalf("%s: %+v", c.name, a)
 		}
-		own := p.binding(0)
+		own := p.bindings.at(0)
 		enc, err := rpcdelta.NewEncoder(own.version.schema, rpcdelta.EncoderConfig{Redundancy: max(c.copies, 1), RedundancyBytes: transport.MaxPayload})
 		must(t, err)
 		f := own.version.schema.NewFrame()
@@ -194,7 +194,7 @@ func TestDecodingIsLimited(t *testing.T) {
 				dropped++
 			}
 		}
-		most := perSecond*seconds + p.decoding.Burst + float64(rpcdelta.MaxFrames*frameSize(own.version.schema))
+		most := perSecond*seconds + p.limits.decoding.Burst + float64(rpcdelta.MaxFrames*frameSize(own.version.schema))
 		t.Logf("%s: %d of %d payloads dropped, %.0f%% of the permitted bytes decoded", c.name, dropped, seconds*c.rate, 100*float64(bytes)/most)
 		if float64(bytes) > most || c.all != (dropped == 0) || !c.all && float64(bytes) < most*0.95 {
 			t.Errorf("%s: %d payloads dropped, %d bytes decoded, at most %.0f are permitted", c.name, dropped, bytes, most)
@@ -292,12 +292,12 @@ func TestQueueOfBinds(t *testing.T) {
 	for range 2 * burst {
 		all[clients-1].receive(refused, late, false)
 	}
-	if n := all[clients-1].waitingBinds; n > burst {
+	if n := all[clients-1].limits.waitingBinds; n > burst {
 		t.Errorf("requests of %d units wait for one player, want at most %d", n, burst)
 	}
 	delete(h.players, all[2])
 	ticks := 0
-	for ; honest.binding(0) == nil; ticks++ {
+	for ; honest.bindings.at(0) == nil; ticks++ {
 		before := len(h.binds.waiting)
 		h.answerBinds()
 		if n := (before - len(h.binds.waiting)) * cost; n >= bindsPerTick+cost && ticks > 0 {
@@ -314,8 +314,8 @@ func TestQueueOfBinds(t *testing.T) {
 		h.answerBinds()
 	}
 	for _, p := range append(all, honest) {
-		if _, joined := h.players[p]; joined && p.waitingBinds != 0 {
-			t.Errorf("%d units wait after all are answered", p.waitingBinds)
+		if _, joined := h.players[p]; joined && p.limits.waitingBinds != 0 {
+			t.Errorf("%d units wait after all are answered", p.limits.waitingBinds)
 		}
 	}
 }

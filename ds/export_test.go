@@ -4,7 +4,7 @@ import "github.com/uplink-rpc/uplink/rpcdelta"
 
 // BreakDecoder makes the decoder of an RPC panic with the next payload of a player.
 func (p *Player) BreakDecoder(rpc int) {
-	p.acks.Lock()
-	defer p.acks.Unlock()
-	*p.binding(rpc).dec = rpcdelta.Decoder{}
+	p.bindings.Lock()
+	defer p.bindings.Unlock()
+	*p.bindings.at(rpc).dec = rpcdelta.Decoder{}
 }

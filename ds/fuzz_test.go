@@ -94,7 +94,7 @@ func FuzzReceive(f *testing.F) {
 				messages += inBundle(body) - 1
 			}
 		}
-		acks := hostile.player.appendAcks(nil, transport.MaxPayload, time.Time{})[1:]
+		acks := hostile.player.bindings.appendAcks(nil, transport.MaxPayload, time.Time{})[1:]
 		for rest := acks; len(rest) > 0; {
 			if _, rest, err = rpcdelta.ParseAck(rest); err != nil {
 				t.Fatalf("acks %x: %v", acks, err)
@@ -114,7 +114,7 @@ func FuzzReceive(f *testing.F) {
 		if counted != messages || uint64(delivered) != frames {
 			t.Fatalf("%d messages, %d counted, %d of %d frames delivered: %+v", messages, counted, delivered, frames, st)
 		}
-		if bound := slices.DeleteFunc(slices.Clone(hostile.player.bindings), func(b *binding) bool { return b == nil }); len(bound) > 1 {
+		if bound := slices.DeleteFunc(slices.Clone(hostile.player.bindings.all), func(b *binding) bool { return b == nil }); len(bound) > 1 {
 			t.Fatalf("%d bindings", len(bound))
 		}
 		for _, msg := range requests {

@@ -10,10 +10,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
-	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/streams"
-	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -29,30 +27,13 @@ type Player struct {
 	bulk     *streams.Mux
 
 	// Of the shard's goroutine:
-	bindings     []*binding       // by RPC number; at most one of each RPC
-	buffers      []jitterBuffer   // of the bindings that have one
-	mistakes     int              // of the client: see Player.mistake
-	memory       int              // of the bindings, about, in bytes
-	due          bool             // is in shard.due
-	hz           float64          // sum of the bindings' rates
-	rate         ratelimit.Rate   // of messages on the unreliable channel
-	messages     ratelimit.Bucket // likewise
-	decoding     ratelimit.Rate   // of the bytes of decoded frames on the unreliable channel
-	decoded      ratelimit.Bucket // bytes of decoded frames
-	binds        ratelimit.Bucket // requests to bind
-	waitingBinds int              // costs of those that wait for a tick, see [bindCost]
-	replies      ratelimit.Bucket // replies to offers, and answers to requests to bind
-	sent         ratelimit.Bucket // reliable messages of the game
+	mistakes int  // of the client: see Player.mistake
+	memory   int  // of the bindings, about, in bytes
+	due      bool // is in shard.due
+	limits   limits
 
-	// acks guards the acks: decoders while they decode or append an ack, and changes of bindings
-	// and buffers, which others read than the shard's goroutine.
-	acks struct {
-		sync.Mutex
-		sent     time.Time        // the last ones
-		reported time.Time        // when the client was last told of its buffers
-		carriers message.Carriers // messages of worlds
-		buf      []byte           // acks and the message that they are sent with
-	}
+	bindings bindings                  // RPCs that the client calls
+	outgoing atomic.Pointer[outgoings] // RPCs that the server calls at the client; nil if none was bound
 
 	asked struct {
 		sync.Mutex
@@ -72,11 +53,19 @@ type Player struct {
 	failure atomic.Pointer[error]               // first panic of a callback for the player; set before kicked
 	streams atomic.Pointer[replication.Streams] // nil if no world was offered
 
-	outgoing atomic.Pointer[outgoings] // nil if no RPC of the client was bound
-
 	delivered atomic.Uint64
 	missed    atomic.Uint64
 	drops     [drops]atomic.Uint64
+}
+
+func newPlayer(h *shard, c *endpoint.Conn) *Player {
+	cfg := &h.server.cfg
+	p := &Player{
+		server: h.server, shard: h, conn: c, overhead: c.Suite().Overhead(), opened: time.Now(),
+		bindings: bindings{cfg: cfg, conn: c, counts: &h.acks},
+	}
+	p.limits.grant(cfg, 0, 0)
+	return p
 }
 
 // ID returns the number of the player's session, which is random and unique.
@@ -259,83 +248,6 @@ func (p *Player) reject(a *arrival, d Drop, reason string) {
 	if a.reliable {
 		p.violate(reason)
 	}
-}
-
-// A player may call each RPC Config.Limits.RateSlack times as often as it declared, with bursts of
-// two seconds of that: frames that the network held back and delivers all at once must not count
-// against the player. Three things are limited. Payloads are counted before they are decoded. New
-// frames are counted afterwards, since only then it is known which they are. And all decoded frames
-// are counted, redundant ones included, in bytes of frames, since they take the server's time: a
-// payload is not decoded while those before it were too many. That limit follows from the frames of
-// the server, whatever the fields of the client are.
-const (
-	// meanFrames is the number of frames that the payloads of the permitted rate may have on
-	// average. A client that calls as often as it declared may have all MaxFrames in each.
-	meanFrames = 10
-	// burstSeconds is the size of bursts, in seconds at the permitted rate.
-	burstSeconds = 2
-	// controlHz is the permitted rate of replies to offers and answers to requests to bind, and of
-	// datagrams besides frames and acks.
-	controlHz = 50
-	// bindHz is the permitted rate of requests to bind, on both channels together, where one counts
-	// once more per bindUnit bytes, since descriptions of fields cost the server more. A client
-	// repeats a request at most ten times a second until it is answered; if it binds all its RPCs
-	// at once, some of the requests may have to be repeated. So is one that would wait for a tick
-	// besides others of the player that are together more than a burst.
-	bindHz   = 50
-	bindUnit = 256
-	// spareBinds is added to bursts of requests to bind, which are four for each RPC.
-	spareBinds = 16
-	// callAckHz is the rate of a client's acks of one RPC that the server calls.
-	callAckHz = 10
-	// spareFrames is added to bursts of frames, for RPCs with a very low declared rate.
-	spareFrames = rpcdelta.MaxHeld
-	// spareReliable is added to bursts on the reliable channel: the frames that can wait in it
-	// while the network is interrupted.
-	spareReliable = 512
-)
-
-// allow reports whether the player may send one more message of type t. Requests to bind have a
-// rate limit of their own, and replies to offers and answers another: each costs the server more
-// than a frame. Reliable frames and the game's messages are limited where they are received.
-func (p *Player) allow(t message.Type, body []byte, a *arrival) bool {
-	switch {
-	case t == message.Bind:
-		rate := ratelimit.Rate{PerSecond: bindHz, Burst: spareBinds + 4*float64(p.server.countRPCs())}
-		cost := float64(bindCost(body))
-		return float64(p.waitingBinds)+cost <= rate.Burst && p.binds.Take(a.since, rate, cost)
-	case t == message.Reply || t == message.Bound:
-		return p.replies.Take(a.since, ratelimit.Rate{PerSecond: controlHz, Burst: burstSeconds*controlHz + message.MaxCalls}, 1)
-	case a.reliable || t == message.Message:
-		return true
-	}
-	rate := p.rate
-	if s, calls := p.streams.Load(), p.calls(); s != nil || calls > 0 { // it acks worlds and calls too
-		hz := controlHz + p.hz + callAckHz*float64(calls)
-		if s != nil {
-			hz += s.AckHz()
-		}
-		rate = p.server.cfg.rate(hz)
-	}
-	payloads := 1 // to be decoded or answered
-	if t == message.Bundle {
-		f := message.ParseBundle(body)
-		payloads = f.Left()
-	}
-	if t == message.Acks { // several of them count as several
-		payloads = countAcks(body)
-	}
-	return p.messages.Take(a.since, rate, float64(payloads))
-}
-
-// grant adds to the limits for a binding with a declared rate, of an RPC whose frames have at most
-// that many bytes with the server's fields.
-func (p *Player) grant(hz float64, frame int) {
-	p.hz += hz
-	p.rate = p.server.cfg.rate(controlHz + p.hz)
-	permitted := p.server.cfg.rate(hz)
-	p.decoding.PerSecond += max(rpcdelta.MaxFrames*hz, meanFrames*permitted.PerSecond) * float64(frame)
-	p.decoding.Burst += rpcdelta.MaxFrames * (permitted.Burst + spareFrames) * float64(frame)
 }
 
 // Offer offers the player the world of that name as snapshots; see [World.Offer].

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/message"
+	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
@@ -57,11 +58,11 @@ func (p *Player) handle(b []byte, a *arrival) {
 			p.reject(a, Malformed, "reply to no offer")
 		}
 	case t == message.Acks && !reliable:
-		if !p.receiveAcks(body) {
+		if !p.outgoing.Load().handleAcks(body) {
 			p.drop(at, InvalidAck)
 		}
 	case t == message.Bound && reliable:
-		if answer, err := message.ParseBindAnswer(body); err != nil || !p.receiveAnswer(&answer) {
+		if answer, err := message.ParseBindAnswer(body); err != nil || !p.outgoing.Load().handleAnswer(&answer) {
 			p.reject(a, Malformed, "answer to no request to bind")
 		}
 	case t == message.Handover && reliable:
@@ -71,6 +72,52 @@ func (p *Player) handle(b []byte, a *arrival) {
 	default:
 		p.reject(a, Malformed, "unknown reliable message")
 	}
+}
+
+// noteAck lists the player for the next acks if a binding has some to send.
+func (p *Player) noteAck(b *binding) {
+	if p.due {
+		return
+	}
+	p.bindings.Lock()
+	p.due = b.dec.AckDue()
+	p.bindings.Unlock()
+	if p.due {
+		p.shard.due = append(p.shard.due, p)
+	}
+}
+
+// allow reports whether the player may send one more message of type t. Requests to bind have a
+// rate limit of their own, and replies to offers and answers another: each costs the server more
+// than a frame. Reliable frames and the game's messages are limited where they are received.
+func (p *Player) allow(t message.Type, body []byte, a *arrival) bool {
+	switch {
+	case t == message.Bind:
+		rate := ratelimit.Rate{PerSecond: bindHz, Burst: spareBinds + 4*float64(p.server.countRPCs())}
+		cost := float64(bindCost(body))
+		return float64(p.limits.waitingBinds)+cost <= rate.Burst && p.limits.binds.Take(a.since, rate, cost)
+	case t == message.Reply || t == message.Bound:
+		return p.limits.replies.Take(a.since, ratelimit.Rate{PerSecond: controlHz, Burst: burstSeconds*controlHz + message.MaxCalls}, 1)
+	case a.reliable || t == message.Message:
+		return true
+	}
+	rate := p.limits.rate
+	if s, calls := p.streams.Load(), p.outgoing.Load().count(); s != nil || calls > 0 { // it acks worlds and calls too
+		hz := controlHz + p.limits.hz + callAckHz*float64(calls)
+		if s != nil {
+			hz += s.AckHz()
+		}
+		rate = p.server.cfg.rate(hz)
+	}
+	payloads := 1 // to be decoded or answered
+	if t == message.Bundle {
+		f := message.ParseBundle(body)
+		payloads = f.Left()
+	}
+	if t == message.Acks { // several of them count as several
+		payloads = countAcks(body)
+	}
+	return p.limits.messages.Take(a.since, rate, float64(payloads))
 }
 
 // receiveDownAck handles the ack of a replication stream, and returns the message that follows it.
@@ -112,7 +159,7 @@ func (p *Player) receivePayload(payload []byte, a *arrival) {
 		p.reject(a, Malformed, malformedFrame)
 		return
 	}
-	b := p.binding(n)
+	b := p.bindings.at(n)
 	if b == nil || b.reliable != a.reliable {
 		p.reject(a, UnknownRPC, "reliable frame of an RPC that is not bound")
 		return
@@ -122,14 +169,14 @@ func (p *Player) receivePayload(payload []byte, a *arrival) {
 		p.dropPayload(b, a.at, Late, false)
 		return
 	}
-	if !a.reliable && !p.decoded.Has(a.since, p.decoding, 0) {
+	if !a.reliable && !p.limits.decoded.Has(a.since, p.limits.decoding, 0) {
 		b.undecoded++
 		p.dropPayload(b, a.at, RateLimited, false)
 		return
 	}
 	frames, err := p.decode(b, payload)
 	if !a.reliable { // there a payload has one frame
-		p.decoded.Spend(a.since, p.decoding, float64(b.dec.Decoded()*b.frameSize))
+		p.limits.decoded.Spend(a.since, p.limits.decoding, float64(b.dec.Decoded()*b.frameSize))
 	}
 	p.noteAck(b)
 	if err != nil {
@@ -165,9 +212,9 @@ func (p *Player) receivePayload(payload []byte, a *arrival) {
 }
 
 func (p *Player) decode(b *binding, payload []byte) ([]rpcdelta.Delivery, error) {
-	p.acks.Lock()
-	defer p.acks.Unlock()
-	return p.server.decode(b, payload)
+	p.bindings.Lock()
+	defer p.bindings.Unlock()
+	return b.decode(p.server.profiling.Load(), payload)
 }
 
 // endUndelivered ends the session because a reliable frame was dropped.
@@ -256,7 +303,7 @@ func (p *Player) receiveRequest(b []byte, a *arrival) {
 		if r := p.openRequest(id, a); r != nil {
 			p.receiveMessage(body, a, r.handle)
 		}
-	case !p.sent.Take(a.since, message.DSMessages, message.MessageCost(0)):
+	case !p.limits.sent.Take(a.since, message.DSMessages, message.MessageCost(0)):
 		p.drop(a.at, RateLimited)
 		p.exceed(messagesExceeded, message.DSMessages.PerSecond/1024)
 	default:
@@ -307,7 +354,7 @@ func (p *Player) receiveMessage(b []byte, a *arrival, f func(*Player, []byte)) {
 	case len(b) > MaxMessage:
 		p.drop(a.at, Malformed)
 		p.violate(fmt.Sprintf("a message of %d bytes, at most %d are permitted", len(b), MaxMessage))
-	case !p.sent.Take(a.since, message.DSMessages, message.MessageCost(len(b))):
+	case !p.limits.sent.Take(a.since, message.DSMessages, message.MessageCost(len(b))):
 		p.drop(a.at, RateLimited)
 		exceed(messagesExceeded, message.DSMessages.PerSecond/1024)
 	case f == nil:
@@ -353,4 +400,13 @@ func (p *Player) receiveReply(b []byte, a *arrival) bool {
 		p.server.cfg.Logger.Warn("world refused", "world", message.Printable(world, replication.MaxName), "reason", why.Reason.String(), "error", text, "player", p.ID())
 	}
 	return true
+}
+
+func (p *Player) receiveBind(body []byte, a *arrival) {
+	r, err := message.ParseBindRequest(body)
+	if err != nil {
+		p.reject(a, Malformed, "malformed bind request")
+		return
+	}
+	p.server.answer(p, &r)
 }

@@ -18,9 +18,9 @@ func TestBufferLeavesWhileReleased(t *testing.T) {
 	b := newBench(t, Config{Poll: true, TickHz: 60}, func(p *Player, _ Frame[testCall]) {
 		handled++
 		if calls++; handled >= 4 && calls == 1 {
-			held = p.buffers[0].stats().Held
+			held = p.bindings.buffers[0].stats().Held
 			p.kicked.Store(true)
-			s.srv.buffers.remove(p.buffers)
+			s.srv.buffers.remove(p.bindings.buffers)
 		}
 	}, JitterBuffer{})
 	s = b.join(0)

@@ -55,7 +55,7 @@ func TestReceiveAllocatesNothing(t *testing.T) {
 				b.srv.buffers.release(at)
 				if s.next%6 == 0 {
 					b.srv.queue.run()
-					acks = s.player.appendAcks(acks[:0], 0, at) // a report alone
+					acks = s.player.bindings.appendAcks(acks[:0], 0, at) // a report alone
 					acks = s.ack(acks)
 				}
 			}
@@ -95,9 +95,9 @@ func TestWithAcksAllocs(t *testing.T) {
 		one := func() {
 			at = at.Add(time.Second / 60)
 			s.player.receive(s.payload(), at, false)
-			s.player.acks.Lock()
-			got := s.player.withAcks(msg, at)
-			s.player.acks.Unlock()
+			s.player.bindings.Lock()
+			got := s.player.bindings.withAcks(msg, at)
+			s.player.bindings.Unlock()
 			t, body, err := message.Split(got)
 			seen[t]++
 			if t != message.WithAcks && t != message.WithSlack {
@@ -132,7 +132,7 @@ func TestAcksInFrontAreLimited(t *testing.T) {
 	acks := bytes.Repeat([]byte{byte(message.DownAck), 1, 0x81, 0}, 230) // of no stream
 	s.player.receive(append(acks, s.payload()...), time.Time{}, false)
 	st := b.stats()
-	want := uint64(burstSeconds * s.player.rate.PerSecond)
+	want := uint64(burstSeconds * s.player.limits.rate.PerSecond)
 	if st.Drops[Malformed] != want || st.Drops[RateLimited] != 1 || st.RPCs[0].Messages != 0 || want > 229 {
 		t.Errorf("%d acks and %d payloads are handled, %d dropped, want %d acks", st.Drops[Malformed], st.RPCs[0].Messages, st.Drops[RateLimited], want)
 	}
@@ -150,7 +150,7 @@ func TestAcksOfCallsAreLimited(t *testing.T) {
 	for range 100 {
 		s.player.receive(acks, time.Time{}, false)
 	}
-	handled := uint64(burstSeconds*s.player.rate.PerSecond) / 51
+	handled := uint64(burstSeconds*s.player.limits.rate.PerSecond) / 51
 	if st := b.stats(); st.Drops[InvalidAck] != handled || st.Drops[RateLimited] != 100-handled {
 		t.Errorf("%d messages are handled, %d dropped, want %d handled", st.Drops[InvalidAck], st.Drops[RateLimited], handled)
 	}
@@ -181,7 +181,7 @@ func benchmarkReceive(b *testing.B, profileEvery int) {
 	for i := 0; b.Loop(); i++ {
 		if i%frames == 0 { // the stream starts again
 			b.StopTimer()
-			s.player.bindings = nil
+			s.player.bindings.all = nil
 			s.srv.bind(s.player, s.request(0))
 			b.StartTimer()
 		}
@@ -294,7 +294,7 @@ func TestTap(t *testing.T) {
 			t.Errorf("%x: %+v after %+v", hostile, c, before)
 		}
 	}
-	s.player.bindings = nil
+	s.player.bindings.all = nil
 	if a := b.srv.bind(s.player, b.request(1)); a.Reason != 0 || c.bound != 1 {
 		t.Errorf("%+v, %+v", a, c)
 	}

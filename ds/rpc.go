@@ -292,3 +292,15 @@ func (in *inbox[T]) run() {
 	it.player, it.binding = nil, nil
 	in.handler.call(p, b, &it.frame)
 }
+
+// fixedRate returns the only rate with which an RPC can be bound, in calls per second, or 0 if
+// there is none.
+func (r *rpc) fixedRate(c *Config) float64 {
+	switch {
+	case r.buffer != nil:
+		return c.TickHz
+	case r.time != nil && r.time.field < 0:
+		return r.time.RateHz
+	}
+	return 0
+}

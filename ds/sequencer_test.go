@@ -33,7 +33,7 @@ func TestSequencer(t *testing.T) {
 		const deadline, frames = 5, 60
 		feasible := rapid.Bool().Draw(t, "feasible")
 		p := &Player{server: &Server{}, shard: &shard{}}
-		b := &binding{player: p}
+		b := new(binding)
 		var got recorder
 		q := &sequencer{
 			sink: &got, player: p, binding: b, schema: s, deadline: deadline, patience: time.Second,

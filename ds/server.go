@@ -268,11 +268,8 @@ func (s *Server) Stats() Stats {
 		out.Replication = append(out.Replication, worlds[name].stats())
 	}
 	for _, h := range s.shards {
+		h.acks.addTo(&out.Acks)
 		h.mu.Lock()
-		out.Acks.Messages += h.acks.Messages
-		out.Acks.Bytes += h.acks.Bytes
-		out.Acks.Piggybacked += h.acks.Piggybacked
-		out.Acks.AEADBytes += h.acks.AEADBytes
 		addDrops(&out.Drops, &h.drops)
 		h.mu.Unlock()
 	}

@@ -50,9 +50,10 @@ type shard struct {
 	counted     time.Time // last Tap.Counted
 	empty       bool      // the server shuts down and the last player has left
 
+	acks ackCounts
+
 	mu        sync.Mutex  // guards the rest
 	handing   []*outbound // that began in the last handoverLife
-	acks      AckStats
 	drops     [drops]uint64
 	postponed []func() // handle panics of taps that were recovered while a lock was held
 }
@@ -69,8 +70,7 @@ type arrival struct {
 // Opened registers a new connection and creates its Player.
 func (h *shard) Opened(c *endpoint.Conn) {
 	s := h.server
-	p := &Player{server: s, shard: h, conn: c, overhead: c.Suite().Overhead(), opened: time.Now()}
-	p.grant(0, 0)
+	p := newPlayer(h, c)
 	p.openStreams()
 	c.Value = p
 	switch {
@@ -148,15 +148,13 @@ func (h *shard) Closed(c *endpoint.Conn, err error) {
 	h.mu.Lock()
 	delete(h.players, p)
 	h.mu.Unlock()
-	s.buffers.remove(p.buffers)
-	for _, b := range p.bindings {
+	s.buffers.remove(p.bindings.buffers)
+	for _, b := range p.bindings.all {
 		if b != nil && b.time != nil {
 			b.rpc.time.leave(p.ClientID(), time.Now())
 		}
 	}
-	p.acks.Lock()
-	p.bindings, p.buffers = nil, nil
-	p.acks.Unlock()
+	p.bindings.end()
 	p.outgoing.Store(nil)
 	p.streams.Load().Close()
 	p.bulk.End(err)
@@ -278,11 +276,11 @@ func (h *shard) pollTap(now time.Time) {
 	}
 	h.resets = n
 	for p := range h.players {
-		for _, b := range p.bindings {
+		for _, b := range p.bindings.all {
 			if b != nil {
-				p.acks.Lock()
+				p.bindings.Lock()
 				b.dec.AskReset()
-				p.acks.Unlock()
+				p.bindings.Unlock()
 				p.noteAck(b)
 			}
 		}
@@ -320,36 +318,32 @@ func (h *shard) sendAcks(now time.Time) {
 	s := h.server
 	waiting := h.due[:0]
 	for _, p := range h.due {
-		p.acks.Lock()
+		p.bindings.Lock()
 		// Half a tick of tolerance, as ticks are not punctual.
 		alone := 8 * (endpoint.IPSize + endpoint.HeaderSize + p.overhead + 1) // bits around acks
 		switch {
-		case now.Sub(p.acks.sent) < s.cfg.ackInterval()-s.cfg.tick()/2, p.ackDue() && (p.carries(now) || !p.acksPay(alone)):
+		case now.Sub(p.bindings.sent) < s.cfg.ackInterval()-s.cfg.tick()/2, p.bindings.ackDue() && (p.bindings.carries(now) || !p.bindings.acksPay(alone)):
 			waiting = append(waiting, p)
 		default:
 			p.due = false
 			h.ack(p, now)
 		}
-		p.acks.Unlock()
+		p.bindings.Unlock()
 	}
 	clear(h.due[len(waiting):]) // release the players
 	h.due = waiting
 }
 
 // ack sends the acks of all RPCs of a player, in as few datagrams as possible, and at times a
-// report on its jitter buffers. The player's acks must be locked.
+// report on its jitter buffers. The player's bindings must be locked.
 func (h *shard) ack(p *Player, now time.Time) {
-	for p.ackDue() {
-		h.buf = p.appendAcks(h.buf[:0], transport.MaxPayload, now)
+	for p.bindings.ackDue() {
+		h.buf = p.bindings.appendAcks(h.buf[:0], transport.MaxPayload, now)
 		if p.conn.Send(h.buf) != nil {
 			return // the session has ended
 		}
-		p.acks.sent = now
-		h.mu.Lock()
-		h.acks.Messages++
-		h.acks.Bytes += uint64(len(h.buf))
-		h.acks.AEADBytes += uint64(p.overhead)
-		h.mu.Unlock()
+		p.bindings.sent = now
+		h.acks.add(AckStats{Messages: 1, Bytes: uint64(len(h.buf)), AEADBytes: uint64(p.overhead)})
 	}
 }
 
@@ -371,4 +365,52 @@ func (h *shard) handlePostponed() {
 		h.mu.Unlock()
 		handle()
 	}
+}
+
+// finishHandovers ends the sessions of players who have switched to another server, once nothing is
+// on its way any more.
+func (h *shard) finishHandovers(now time.Time) {
+	h.switched = slices.DeleteFunc(h.switched, func(p *Player) bool {
+		if _, joined := h.players[p]; !joined {
+			return true
+		}
+		p.asked.Lock()
+		requests := len(p.asked.open)
+		p.asked.Unlock()
+		if p.sendRelease() && requests == 0 && !p.bulk.Busy() && p.conn.Finish(session.ErrHandedOver) {
+			_ = p.conn.Send([]byte{byte(message.Leaving)}) // fails only if the session has ended
+		}
+		if now.Sub(p.handover.switched) >= handoverLinger {
+			p.end(session.ErrHandedOver, "")
+		}
+		return false
+	})
+}
+
+// expireHandovers ends the handovers that take too long: to another server, and from one.
+func (h *shard) expireHandovers(now time.Time) {
+	h.mu.Lock()
+	var late []*outbound
+	h.handing = slices.DeleteFunc(h.handing, func(o *outbound) bool {
+		over := now.Sub(o.begun) >= handoverLife
+		if over {
+			late = append(late, o)
+		}
+		return over
+	})
+	h.mu.Unlock()
+	for _, o := range late {
+		o.fail(fmt.Errorf("ds: %w: %w: the client has not switched within %v", session.ErrHandover, session.ErrTimeout, handoverLife))
+		o.stream.Abort("it takes too long")
+	}
+	h.awaiting = slices.DeleteFunc(h.awaiting, func(p *Player) bool {
+		if _, open := h.players[p]; !open || !p.awaits.Load() {
+			return true
+		}
+		over := now.Sub(p.opened) >= standbyLife
+		if over {
+			p.violate("the other server has not released the player")
+		}
+		return over
+	})
 }

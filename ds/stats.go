@@ -228,6 +228,13 @@ func (a AckStats) WireBytes() uint64 {
 	return a.Bytes + a.AEADBytes + a.Messages*(endpoint.HeaderSize+endpoint.IPSize)
 }
 
+func (a *AckStats) add(o *AckStats) {
+	a.Messages += o.Messages
+	a.AEADBytes += o.AEADBytes
+	a.Piggybacked += o.Piggybacked
+	a.Bytes += o.Bytes
+}
+
 // BufferStats describes the jitter buffers of one RPC, of one player or of all.
 type BufferStats struct {
 	// Buffers is the number of buffers now.

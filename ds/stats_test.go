@@ -44,7 +44,7 @@ func TestShardsAddUp(t *testing.T) {
 	one.Buffer, want.Buffer, want.RPC = BufferStats{}, BufferStats{}, "Call" // buffers count for themselves
 	for i, h := range b.srv.shards {
 		b.srv.rpcs["Call"].shards[i].unreliable.total = one
-		fill(reflect.ValueOf(&h.acks).Elem(), 7)
+		fill(reflect.ValueOf(&h.acks.total).Elem(), 7)
 		h.drops[Late] = 7
 	}
 	if st := b.srv.Stats(); st.RPCs[0] != want || st.Acks != acks || st.Drops[Late] != 7*shards {

@@ -43,7 +43,7 @@ type Stream[T any] struct {
 	typ *schema.Type[T]
 }
 
-// outgoings are the RPCs that the server calls at one player's client.
+// outgoings are the RPCs that the server calls at one player's client. A nil one has none.
 type outgoings struct {
 	mu   sync.Mutex
 	list []*outgoing // by number
@@ -75,15 +75,15 @@ func Bind[T any](p *Player, name string, cfg BindConfig) (*Stream[T], error) {
 		return nil, fmt.Errorf("ds: %w", err)
 	}
 	o := &outgoing{player: p, name: name, config: cfg, frame: typ.Schema().NewFrame()}
-	if err := p.bindOutgoing(o, typ.Schema()); err != nil {
+	p.outgoing.CompareAndSwap(nil, new(outgoings))
+	if err := p.outgoing.Load().add(o, typ.Schema()); err != nil {
 		return nil, fmt.Errorf("ds: bind %s to player %d: %w", name, p.ID(), err)
 	}
 	return &Stream[T]{o, typ}, nil
 }
 
-func (p *Player) bindOutgoing(o *outgoing, s *schema.Schema) error {
-	p.outgoing.CompareAndSwap(nil, new(outgoings))
-	all := p.outgoing.Load()
+// add asks the client to bind an RPC.
+func (all *outgoings) add(o *outgoing, s *schema.Schema) error {
 	if all == nil {
 		return net.ErrClosed
 	}
@@ -116,7 +116,7 @@ func (p *Player) bindOutgoing(o *outgoing, s *schema.Schema) error {
 	if err != nil {
 		return err
 	}
-	if err := p.conn.SendReliable(request); err != nil {
+	if err := o.player.conn.SendReliable(request); err != nil {
 		return err
 	}
 	all.list = append(all.list, o)
@@ -201,9 +201,8 @@ func (o *outgoing) wrap(err error) error {
 	return fmt.Errorf("ds: call %s of player %d: %w", o.name, o.player.ID(), err)
 }
 
-// outgoingRPC returns the RPC of a number, or nil.
-func (p *Player) outgoingRPC(n int) *outgoing {
-	all := p.outgoing.Load()
+// at returns the RPC of a number, or nil.
+func (all *outgoings) at(n int) *outgoing {
 	if all == nil {
 		return nil
 	}
@@ -215,9 +214,8 @@ func (p *Player) outgoingRPC(n int) *outgoing {
 	return nil
 }
 
-// calls returns the number of RPCs that the server calls at the client.
-func (p *Player) calls() int {
-	all := p.outgoing.Load()
+// count returns the number of RPCs that the server calls at the client.
+func (all *outgoings) count() int {
 	if all == nil {
 		return 0
 	}
@@ -237,16 +235,16 @@ func countAcks(b []byte) int {
 	}
 }
 
-// receiveAcks handles the client's acks of calls. An invalid one does not keep the others from
+// handleAcks handles the client's acks of calls. An invalid one does not keep the others from
 // being used. It returns false if there is an invalid one.
-func (p *Player) receiveAcks(b []byte) bool {
+func (all *outgoings) handleAcks(b []byte) bool {
 	valid := len(b) > 0
 	for len(b) > 0 {
 		a, rest, err := rpcdelta.ParseAck(b)
 		if err != nil {
 			return false
 		}
-		o := p.outgoingRPC(int(a.RPC))
+		o := all.at(int(a.RPC))
 		valid = o != nil && o.ack(a) == nil && valid
 		b = rest
 	}
@@ -259,10 +257,10 @@ func (o *outgoing) ack(a rpcdelta.Ack) error {
 	return o.enc.Ack(a)
 }
 
-// receiveAnswer handles the client's answer to a request to bind. It reports false if the client
+// handleAnswer handles the client's answer to a request to bind. It reports false if the client
 // was not asked.
-func (p *Player) receiveAnswer(a *message.BindAnswer) bool {
-	o := p.outgoingRPC(int(a.RPC))
+func (all *outgoings) handleAnswer(a *message.BindAnswer) bool {
+	o := all.at(int(a.RPC))
 	if o == nil {
 		return false
 	}
@@ -271,10 +269,10 @@ func (p *Player) receiveAnswer(a *message.BindAnswer) bool {
 	switch {
 	case o.refused != nil:
 	case a.Reason == message.ReasonNone:
-		p.differ("call", o.name, a.Differences(), "server", "client")
+		o.player.differ("call", o.name, a.Differences(), "server", "client")
 	default:
 		o.refused = o.wrap(refusedCall(o.name, a))
-		p.callRefused(o.name, a.Reason, o.refused)
+		o.player.callRefused(o.name, a.Reason, o.refused)
 	}
 	return true
 }

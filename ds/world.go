@@ -134,7 +134,7 @@ func (w *served) streamsOf(p *Player) (*replication.Streams, error) {
 	if s := p.streams.Load(); s != nil {
 		return s, nil
 	}
-	p.streams.CompareAndSwap(nil, replication.NewStreams(downlink{p.conn, p})) // players without worlds have none
+	p.streams.CompareAndSwap(nil, replication.NewStreams(downlink{p.conn, p.server, &p.bindings})) // players without worlds have none
 	return p.streams.Load(), nil
 }
 

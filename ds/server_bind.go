@@ -35,7 +35,7 @@ func (s *Server) bind(p *Player, r *message.BindRequest) message.BindAnswer {
 		return message.BindAnswer{RPC: r.RPC, Reason: message.ReasonUnknown, Known: known}
 	}
 	a := message.BindAnswer{RPC: r.RPC, Ring: s.cfg.Tuning.Ring}
-	if b := p.bindingOf(rpc, int(r.RPC)); b != nil {
+	if b := p.bindings.find(rpc, int(r.RPC)); b != nil {
 		if asked := requestOf(r); b.rpc != rpc || b.request != asked {
 			a.Reason, a.Theirs = message.ReasonNumber, b.conflict(rpc, &asked)
 		}
@@ -72,7 +72,7 @@ func (s *Server) bind(p *Player, r *message.BindRequest) message.BindAnswer {
 		return a
 	}
 	p.memory = memory
-	p.grant(b.hz, frameSize(rpc.schema))
+	p.limits.grant(&s.cfg, b.hz, frameSize(rpc.schema))
 	a.Prior, a.Ring = priorHash(b.prior), b.ring
 	s.cfg.Logger.Info("rpc bound", "rpc", r.Name, "rate_hz", r.RateHz, "reliable", r.Reliable, "converted", version.converted(), "player", p.ID())
 	a.Report(version.differences())
@@ -104,54 +104,13 @@ func (s *Server) checkRequest(a *message.BindAnswer, rpc *rpc, r *message.BindRe
 	}
 }
 
-// fixedRate returns the only rate with which an RPC can be bound, in calls per second, or 0 if
-// there is none.
-func (r *rpc) fixedRate(c *Config) float64 {
-	switch {
-	case r.buffer != nil:
-		return c.TickHz
-	case r.time != nil && r.time.field < 0:
-		return r.time.RateHz
-	}
-	return 0
-}
-
-// boundRequest is what the request of a binding asked for, besides its RPC and descriptions: a
-// client that repeats its request asks for the same.
-type boundRequest struct {
-	number, ring, frames, batch, deadline int
-	hz                                    float64
-	reliable                              bool
-	fingerprint, prior                    uint64
-	codec                                 string
-}
-
-func requestOf(r *message.BindRequest) boundRequest {
-	return boundRequest{
-		number: int(r.RPC), ring: r.Ring, frames: r.Frames, batch: r.Batch, deadline: r.Deadline, hz: r.RateHz, reliable: r.Reliable,
-		fingerprint: r.Fingerprint, prior: r.Prior, codec: r.Codec,
-	}
-}
-
-// conflict explains why a request is refused because of a binding.
-func (b *binding) conflict(asked *rpc, r *boundRequest) string {
-	name := b.rpc.schema.RPC()
-	switch {
-	case b.rpc != asked:
-		return fmt.Sprintf("number %d is that of %.64s", b.number, name)
-	case b.number != r.number:
-		return fmt.Sprintf("%.64s is bound already, as number %d: a session binds an RPC once", name, b.number)
-	}
-	return fmt.Sprintf("%.64s is bound already, with another rate, channel, schema or delay", name)
-}
-
 func (s *Server) newBinding(p *Player, rpc *rpc, version *version, r *message.BindRequest, codec rpcdelta.Codec) (*binding, error) {
 	here := rpc.shards[p.shard.index]
 	// A ring of larger frames has fewer of them: it takes no more memory than one of the server's.
 	ours, theirs := frameSize(rpc.schema), frameSize(version.schema)
 	ring := max(2, s.cfg.Tuning.Ring*ours/max(ours, theirs))
 	b := &binding{
-		ring: ring, player: p, rpc: rpc, version: version, sink: rpc.sink, here: here, counts: here.counts(r.Reliable), number: int(r.RPC), reliable: r.Reliable,
+		ring: ring, of: &p.bindings, rpc: rpc, version: version, sink: rpc.sink, here: here, counts: here.counts(r.Reliable), number: int(r.RPC), reliable: r.Reliable,
 		request: requestOf(r), frames: uint64(max(r.Frames, 1)), batch: max(r.Batch+1, r.Frames/rpcdelta.MaxHeld*r.Frames), hz: cmp.Or(r.RateHz, schema.DefaultRate), frameSize: theirs, rate: s.cfg.rate(r.RateHz), prior: s.prior(codec, r.Prior),
 	}
 	b.rate.Burst += spareFrames
@@ -190,14 +149,10 @@ func (s *Server) newBinding(p *Player, rpc *rpc, version *version, r *message.Bi
 	if rpc.time != nil {
 		b.time = rpc.time.clock(p.ClientID())
 	}
-	p.acks.Lock()
-	defer p.acks.Unlock()
-	for len(p.bindings) <= b.number {
-		p.bindings = append(p.bindings, nil)
-	}
-	p.bindings[b.number] = b
+	p.bindings.Lock()
+	defer p.bindings.Unlock()
+	p.bindings.add(b, buffer)
 	if buffer != nil {
-		p.buffers = append(p.buffers, buffer)
 		s.buffers.add(buffer)
 	}
 	if p.tap != nil {
@@ -214,26 +169,6 @@ func (s *Server) newBinding(p *Player, rpc *rpc, version *version, r *message.Bi
 	return b, nil
 }
 
-// bindingOf returns the binding with a number, otherwise that of an RPC, or nil.
-func (p *Player) bindingOf(rpc *rpc, n int) *binding {
-	if b := p.binding(n); b != nil {
-		return b
-	}
-	for _, b := range p.bindings {
-		if b != nil && b.rpc == rpc {
-			return b
-		}
-	}
-	return nil
-}
-
-func (p *Player) binding(n int) *binding {
-	if n < len(p.bindings) {
-		return p.bindings[n]
-	}
-	return nil
-}
-
 // prior returns the prior with a hash, or the built-in one if the server does not have it. It is
 // nil if the codec uses none.
 func (s *Server) prior(codec rpcdelta.Codec, hash uint64) *prior.Prior {
@@ -246,11 +181,4 @@ func (s *Server) prior(codec rpcdelta.Codec, hash uint64) *prior.Prior {
 		}
 	}
 	return prior.Generic()
-}
-
-func priorHash(p *prior.Prior) uint64 {
-	if p == nil {
-		return 0
-	}
-	return p.Hash()
 }

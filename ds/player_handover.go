@@ -274,12 +274,10 @@ func (p *Player) release(a *arrival) {
 			q.flush()
 		}
 	}
-	if buffers := p.buffers; len(buffers) > 0 {
+	if buffers := p.bindings.buffers; len(buffers) > 0 {
 		p.shard.callback(p, func() { p.server.buffers.finish(buffers, time.Now()) })
 	}
-	p.acks.Lock()
-	p.bindings, p.buffers = nil, nil
-	p.acks.Unlock()
+	p.bindings.end()
 	p.noteOutcome(nil)
 	p.sendRelease()
 }
@@ -297,30 +295,6 @@ func (p *Player) sendRelease() bool {
 func usesFormer(t message.Type, reliable bool) bool {
 	return t == message.Acks || t == message.Reply || t == message.Bound || t == message.Request && reliable
 }
-
-// finishHandovers ends the sessions of players who have switched to another server, once nothing is
-// on its way any more.
-func (h *shard) finishHandovers(now time.Time) {
-	h.switched = slices.DeleteFunc(h.switched, func(p *Player) bool {
-		if _, joined := h.players[p]; !joined {
-			return true
-		}
-		p.asked.Lock()
-		requests := len(p.asked.open)
-		p.asked.Unlock()
-		if p.sendRelease() && requests == 0 && !p.bulk.Busy() && p.conn.Finish(session.ErrHandedOver) {
-			_ = p.conn.Send([]byte{byte(message.Leaving)}) // fails only if the session has ended
-		}
-		if now.Sub(p.handover.switched) >= handoverLinger {
-			p.end(session.ErrHandedOver, "")
-		}
-		return false
-	})
-}
-
-// HandoverPayload returns the data with which another server handed the player over
-// (HandoverConfig.Payload); nil if there is none. It must not be modified.
-func (p *Player) HandoverPayload() []byte { return p.payload }
 
 // acceptHandover returns the function that receives the payload of a handover from another server,
 // or nil if the token promises none.
@@ -385,30 +359,6 @@ func (p *Player) receiveHandover(b []byte, a *arrival) {
 	}
 }
 
-// expireHandovers ends the handovers that take too long: to another server, and from one.
-func (h *shard) expireHandovers(now time.Time) {
-	h.mu.Lock()
-	var late []*outbound
-	h.handing = slices.DeleteFunc(h.handing, func(o *outbound) bool {
-		over := now.Sub(o.begun) >= handoverLife
-		if over {
-			late = append(late, o)
-		}
-		return over
-	})
-	h.mu.Unlock()
-	for _, o := range late {
-		o.fail(fmt.Errorf("ds: %w: %w: the client has not switched within %v", session.ErrHandover, session.ErrTimeout, handoverLife))
-		o.stream.Abort("it takes too long")
-	}
-	h.awaiting = slices.DeleteFunc(h.awaiting, func(p *Player) bool {
-		if _, open := h.players[p]; !open || !p.awaits.Load() {
-			return true
-		}
-		over := now.Sub(p.opened) >= standbyLife
-		if over {
-			p.violate("the other server has not released the player")
-		}
-		return over
-	})
-}
+// HandoverPayload returns the data with which another server handed the player over
+// (HandoverConfig.Payload); nil if there is none. It must not be modified.
+func (p *Player) HandoverPayload() []byte { return p.payload }

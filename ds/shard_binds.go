@@ -1,10 +1,6 @@
 package ds
 
-import (
-	"bytes"
-
-	"github.com/uplink-rpc/uplink/internal/message"
-)
+import "bytes"
 
 // bindsPerTick limits the requests to bind that a shard answers from one tick to the next, in the
 // units of [bindCost]: some 2 ms of work. A request costs the server tens of microseconds, and
@@ -30,7 +26,7 @@ func bindCost(body []byte) int { return 1 + len(body)/bindUnit }
 func (h *shard) receiveBind(p *Player, body []byte, a *arrival) {
 	q := &h.binds
 	if q.used >= bindsPerTick || len(q.waiting) > 0 {
-		p.waitingBinds += bindCost(body)
+		p.limits.waitingBinds += bindCost(body)
 		q.waiting = append(q.waiting, waitingBind{p, bytes.Clone(body), *a})
 		return
 	}
@@ -52,16 +48,7 @@ func (h *shard) answerBinds() {
 			continue
 		}
 		q.used += bindCost(w.body)
-		w.player.waitingBinds -= bindCost(w.body)
+		w.player.limits.waitingBinds -= bindCost(w.body)
 		h.server.guard(w.player, func() { w.player.receiveBind(w.body, &w.arrival) })
 	}
-}
-
-func (p *Player) receiveBind(body []byte, a *arrival) {
-	r, err := message.ParseBindRequest(body)
-	if err != nil {
-		p.reject(a, Malformed, "malformed bind request")
-		return
-	}
-	p.server.answer(p, &r)
 }
