@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"slices"
 	"testing"
@@ -256,5 +257,267 @@ func TestHandoverUnreachable(t *testing.T) {
 		}
 		once(t, "reliable calls", v[0].reliable, g.bought)
 		once(t, "messages", v[0].messages, g.sent)
+	})
+}
+
+// TestHandoverAgain hands players over by a server that they have just joined, before they have
+// switched to it: it drains. They switch twice, and lose nothing.
+func TestHandoverAgain(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		const clients = 8
+		var f *squad
+		onward := make(chan error, 2*clients)
+		f = newSquad(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.05, Seed: 3}), 3, func(c *ds.Config) {
+			joined := c.Joined
+			c.Joined = func(p *ds.Player) {
+				joined(p)
+				if v := f.at(p); v.at == f.members[1] {
+					onward <- p.Handover(f.target(2), ds.HandoverConfig{Payload: fmt.Append(nil, "again")})
+				}
+			}
+		})
+		var travelers []*traveler
+		for range clients {
+			g := f.join(t, client.Config{})
+			travelers = append(travelers, g)
+			polling(t, time.Second/60, g.play)
+		}
+		settle(time.Second)
+		for _, id := range f.ids() {
+			p := f.player(id)
+			if err := p.Handover(f.target(1), ds.HandoverConfig{Payload: []byte("first")}); err != nil {
+				t.Error(err)
+			}
+			if err := p.Handover(f.target(1), ds.HandoverConfig{}); !errors.Is(err, session.ErrBacklog) {
+				t.Errorf("while one is pending: %v", err)
+			}
+		}
+		settle(20 * time.Second)
+		for range clients {
+			if err := <-onward; err != nil {
+				t.Error(err)
+			}
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for id, visits := range f.visits {
+			if len(visits) != 3 || visits[2].at != f.members[2] || string(visits[2].payload) != "again" {
+				t.Errorf("client %d has visited %d servers", id, len(visits))
+			}
+		}
+		for k, g := range travelers {
+			for _, e := range g.events {
+				if e.Err != nil || e.Handover == session.HandoverFailed {
+					t.Errorf("client %d: %+v", k, e)
+				}
+			}
+			if g.unsent > 0 {
+				t.Errorf("client %d: %d calls were not sent", k, g.unsent)
+			}
+		}
+		for p, err := range f.left {
+			if !errors.Is(err, session.ErrHandedOver) {
+				t.Errorf("player %d left: %v", p.ID(), err)
+			}
+		}
+	})
+}
+
+// TestHandedOver hands a player over who has switched already, and whose session lingers.
+func TestHandedOver(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		var f *squad
+		again := make(chan error, 1)
+		f = newSquad(t, linkedBy(t, 100*ms, simnet.Config{}), 2, func(c *ds.Config) {
+			c.Hooks.HandedOver = func(p *ds.Player, err error) {
+				if err == nil {
+					err = p.Handover(f.target(1), ds.HandoverConfig{})
+				}
+				again <- err
+			}
+		})
+		f.join(t, client.Config{})
+		settle(time.Second)
+		if err := f.player(f.ids()[0]).Handover(f.target(1), ds.HandoverConfig{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-again; !errors.Is(err, session.ErrHandedOver) {
+			t.Errorf("handed over again: %v", err)
+		}
+	})
+}
+
+// TestHandoverBack hands players over between two servers as soon as they have joined, back to one
+// where their earlier session is not over. A handover whose hellos or answers are lost is repeated.
+// No message to them is lost or arrives twice.
+func TestHandoverBack(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		const clients, visits = 6, 8
+		var f *squad
+		f = newSquad(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.15, Seed: 4}), 2, func(c *ds.Config) {
+			joined := c.Joined
+			back := func(p *ds.Player) {
+				f.mu.Lock()
+				n := len(f.visits[p.ClientID()])
+				f.mu.Unlock()
+				if n > 1 && n < visits {
+					if err := p.Handover(f.target(n%2), ds.HandoverConfig{Payload: []byte("back")}); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			c.Joined = func(p *ds.Player) {
+				joined(p)
+				back(p)
+			}
+			c.Hooks.HandedOver = func(p *ds.Player, err error) {
+				if errors.Is(err, session.ErrHandover) {
+					back(p)
+				}
+			}
+		})
+		var travelers []*traveler
+		for range clients {
+			g := f.join(t, client.Config{})
+			travelers = append(travelers, g)
+			polling(t, time.Second/60, g.play)
+		}
+		settle(time.Second)
+		for _, id := range f.ids() {
+			if err := f.player(id).Handover(f.target(1), ds.HandoverConfig{}); err != nil {
+				t.Error(err)
+			}
+		}
+		told := map[uint64]uint32{}
+		for range 400 {
+			settle(20 * ms)
+			f.mu.Lock()
+			for id, all := range f.visits {
+				for _, v := range all { // also those that the client is leaving
+					if v.player.SendReliable(binary.LittleEndian.AppendUint32(nil, told[id])) == nil {
+						told[id]++
+					}
+				}
+			}
+			f.mu.Unlock()
+		}
+		settle(20 * time.Second)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for id, all := range f.visits {
+			if len(all) != visits {
+				t.Errorf("client %d has visited %d servers", id, len(all))
+			}
+		}
+		for p, err := range f.left {
+			if !errors.Is(err, session.ErrHandedOver) {
+				t.Errorf("player %d left: %v", p.ID(), err)
+			}
+		}
+		for _, g := range travelers {
+			want := slices.Collect(maps.Values(told))
+			if n := uint32(len(g.received)); !slices.Contains(want, n) {
+				t.Errorf("%d messages to a client arrived, of %v", n, want)
+			}
+			once(t, "messages to a client", g.received, uint32(len(g.received)))
+		}
+	})
+}
+
+// TestHandoverModes hands players over between servers whose game polls, which have several shards,
+// and whose world is offered as state, with payloads of several sizes.
+func TestHandoverModes(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg   ds.Config
+		state bool
+	}{
+		"poll":   {cfg: ds.Config{Poll: true}},
+		"shards": {cfg: ds.Config{Transport: ds.Transport{Shards: 3}}},
+		"state":  {state: true},
+		"all":    {cfg: ds.Config{Poll: true, Transport: ds.Transport{Shards: 3}}, state: true},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			const clients, rounds = 4, 2
+			f := newSquad(t, linkedBy(t, 80*ms, simnet.Config{Loss: 0.03, Jitter: 4 * ms, Seed: 31}), 0)
+			f.state = c.state
+			for i := range 2 {
+				f.add(fmt.Sprint("127.0.0.1:", 7777+i), func(cfg *ds.Config) { cfg.Poll, cfg.Transport.Shards = c.cfg.Poll, c.cfg.Transport.Shards })
+			}
+			var travelers []*traveler
+			for range clients {
+				g := f.join(t, client.Config{})
+				travelers = append(travelers, g)
+				defer polling(t, time.Second/60, g.play)()
+			}
+			settle(500 * ms)
+			ids := f.ids()
+			sizes := []int{0, 1, 1000, ds.MaxHandover}
+			for round := range rounds {
+				for k, id := range ids {
+					payload := streamData(fmt.Sprint(id, round), sizes[(round+k)%len(sizes)])
+					uplinktest.Must(t, f.player(id).Handover(f.target((round+1)%2), ds.HandoverConfig{Payload: payload}))
+				}
+				settle(3 * time.Second)
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			for _, e := range f.errors {
+				t.Error(e)
+			}
+			for k, id := range ids {
+				visits := f.visits[id]
+				if len(visits) != rounds+1 {
+					t.Fatalf("client %d: %d visits", id, len(visits))
+				}
+				var reliable []int32
+				var messages []uint32
+				for i, v := range visits {
+					if i > 0 && !bytes.Equal(v.payload, streamData(fmt.Sprint(id, i-1), sizes[(i-1+k)%len(sizes)])) {
+						t.Errorf("client %d, visit %d: a payload of %d bytes", id, i, len(v.payload))
+					}
+					if i > 0 && slices.Min(v.steps) > slices.Max(visits[i-1].steps)+3 {
+						t.Errorf("client %d: calls are missing at handover %d", id, i)
+					}
+					reliable, messages = append(reliable, v.reliable...), append(messages, v.messages...)
+				}
+				once(t, "reliable calls", reliable, int32(len(reliable)))
+				once(t, "messages", messages, uint32(len(messages)))
+			}
+			for _, g := range travelers {
+				g.mu.Lock()
+				if g.longest > 400*ms || g.unsent > 0 || g.snapshots < 100 {
+					t.Errorf("%v without the world, %d calls not sent, %d updates", g.longest, g.unsent, g.snapshots)
+				}
+				g.mu.Unlock()
+			}
+		})
+	}
+}
+
+// TestHandoverRefused calls Handover with what it refuses. The player plays on, and can be handed
+// over afterwards.
+func TestHandoverRefused(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		f := newSquad(t, linkedBy(t, 20*ms, simnet.Config{}), 2)
+		g := f.join(t, client.Config{})
+		settle(time.Second)
+		p := f.player(f.ids()[0])
+		refused := func(to ds.Target, cfg ds.HandoverConfig) error { return p.Handover(to, cfg) }
+		wantErrors(t, fmt.Sprintf("ds: hand over player %d: ", p.ID()), map[string]error{
+			"a payload of 65537 bytes, at most 65536": refused(f.target(1), ds.HandoverConfig{Payload: make([]byte, ds.MaxHandover+1)}),
+			"Servers: 0 addresses, want 1 to 8":       refused(ds.Target{}, ds.HandoverConfig{}),
+			"tick 9007199254740992, at most":          refused(f.target(1), ds.HandoverConfig{Tick: 1 << 53}),
+			"not subscribed to a world other":         refused(f.target(1), ds.HandoverConfig{Tick: 1, World: "other"}),
+			"UserData: 300 bytes, at most 256":        refused(f.target(1), ds.HandoverConfig{UserData: make([]byte, 300)}),
+		})
+		settle(time.Second)
+		if g.count(session.HandoverStarted) > 0 || g.ID() != p.ID() {
+			t.Error("a handover began")
+		}
+		uplinktest.Must(t, p.Handover(f.target(1), ds.HandoverConfig{Payload: make([]byte, ds.MaxHandover)}))
+		settle(3 * time.Second)
+		if g.count(session.HandoverCompleted) != 1 {
+			t.Error("it was not handed over")
+		}
 	})
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
@@ -137,10 +139,13 @@ func TestHandoverHostile(t *testing.T) {
 	}
 }
 
-// TestStandby sends messages to a server that another one has not released the player to. They are
-// delivered after Joined, in order, or never, and their memory is bounded.
+// TestStandby binds an RPC at a server that another one has not released the player to, and sends a
+// frame and messages. They are delivered after Joined, in order, or never, and their memory is
+// bounded.
 func TestStandby(t *testing.T) {
 	secret := message.NewSecret()
+	steps, err := schema.Compile[numbered]("Step", 0)
+	uplinktest.Must(t, err)
 	for name, c := range map[string]struct {
 		size     int // of 90 messages
 		released bool
@@ -168,7 +173,7 @@ func TestStandby(t *testing.T) {
 				cfg.Hooks.OnRequest = func(*ds.Request) { order = append(order, "request") }
 				cfg.Hooks.OnStream = func(*ds.Player, session.StreamReader) { streamed++ }
 			})
-			r := &forger{raw: raw{t: t}}
+			r := &forger{raw: raw{t: t, wait: 100 * ms}}
 			var err error
 			r.payload = []byte{}
 			claims := func(c *token.Claims) { c.Handover = secret.Hash(nil) }
@@ -176,9 +181,14 @@ func TestStandby(t *testing.T) {
 			uplinktest.Must(t, err)
 			defer r.Close()
 			settle(time.Second)
-			w, err := r.mux.Open(t.Context(), time.Now(), "level")
+			r.mustBind(request(0, steps.Schema(), false))
+			enc, err := rpcdelta.NewEncoder(steps.Schema(), rpcdelta.EncoderConfig{})
 			uplinktest.Must(t, err)
-			_ = w
+			payload, _, err := enc.AppendFrame(nil, steps.Schema().NewFrame())
+			uplinktest.Must(t, err)
+			r.say(payload)
+			_, err = r.mux.Open(t.Context(), time.Now(), "level")
+			uplinktest.Must(t, err)
 			for range 90 {
 				_ = r.SendReliable(message.AppendMessage(nil, make([]byte, c.size)))
 				_ = r.Send(message.AppendMessage(nil, make([]byte, min(c.size, 1000))))
@@ -187,6 +197,9 @@ func TestStandby(t *testing.T) {
 			_ = r.SendReliable(message.AppendRequest(nil, message.Ask, 1, nil))
 			settle(time.Second)
 			players := slices.Collect(f.members[0].Players())
+			if n := f.members[0].Stats().RPCs[1].Frames(); n != 0 {
+				t.Errorf("%d frames before the release", n)
+			}
 			if len(order) > 0 || streamed > 0 || connected != 1 || len(players) > 0 {
 				t.Errorf("before the release: %v, %d streams, connected %d times, %d players", order, streamed, connected, len(players))
 			}
@@ -197,6 +210,9 @@ func TestStandby(t *testing.T) {
 			counts := map[string]int{}
 			for _, o := range order {
 				counts[o]++
+			}
+			if n := f.members[0].Stats().RPCs[1].Frames(); (n == 1) != (c.reliable > 0) {
+				t.Errorf("%d frames after the release", n)
 			}
 			if counts["reliable"] != c.reliable || c.reliable > 0 && (order[0] != "joined" || counts["unreliable"] != 90 || counts["request"] != 1 || streamed != 1) {
 				t.Errorf("after the release: %v, %d streams", counts, streamed)

@@ -123,7 +123,9 @@ func measureMemory(t *testing.T, codec rpcdelta.Codec) map[string]float64 {
 		uplinktest.Must(t, err)
 	})
 	m["rpc-B"] = grown(func(i int) {
-		for _, b := range append([][]byte{request}, frames...) {
+		uplinktest.Must(t, conns[i].Send(request))
+		settle(50 * ms) // the server answers few requests per tick
+		for _, b := range frames {
 			uplinktest.Must(t, conns[i].Send(b))
 		}
 		synctest.Wait()

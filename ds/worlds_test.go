@@ -1,9 +1,11 @@
 package ds_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,10 +13,12 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/statesync"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -451,7 +455,7 @@ func TestSubscriptionsRefused(t *testing.T) {
 		named, err := ds.NewWorld(srv.Server, "named", ds.WorldConfig[label]{})
 		uplinktest.Must(t, err)
 		_, wrongTag := named.OfferState(player, ds.StateConfig{})
-		wantErrors(t, "ds: ", map[string]error{`"Name"`: wrongTag})
+		wantErrors(t, "replication: ", map[string]error{`"Name"`: wrongTag})
 		_, wrongTag = client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[label]{})
 		_, fastAcks := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[mover]{AckHz: 1001})
 		_, slowAcks := client.SubscribeSnapshots(t.Context(), conn, "movers", client.SnapshotConfig[mover]{AckHz: -1})
@@ -488,4 +492,166 @@ func TestSubscriptionsRefused(t *testing.T) {
 			t.Errorf("%d messages of %d bits a second in all", st.Messages, bits)
 		}
 	})
+}
+
+// TestWorldMessages sends a message with every tenth tick of a world over a link that loses
+// snapshots and repeats reliable messages late. A client that handles snapshots gets each message
+// before those from its tick on, or later at once. A client that plays them back gets it with the
+// first picture of its tick.
+func TestWorldMessages(t *testing.T) {
+	for _, plays := range []bool{false, true} {
+		bubble(t, fmt.Sprintf("plays=%t", plays), func(t *testing.T) {
+			network := lossy(t)
+			a, _, joined := serveArena(t, network, 40, never, ds.WorldConfig[mover]{TickHz: 60})
+			conn := uplinktest.Dial(t, network, client.Config{})
+			stream, err := a.Offer(<-joined)
+			uplinktest.Must(t, err)
+			if err := stream.SendReliable(1, nil); !errors.Is(err, ds.ErrNotReady) {
+				t.Error(err)
+			}
+			var checked, messages, late int
+			var ticks []uint64
+			// check checks the new messages, which came between two ticks that the client showed.
+			check := func(before, shown uint64) {
+				for ; checked < len(ticks); checked++ {
+					if tick := ticks[checked]; tick > shown {
+						t.Errorf("the message of tick %d came at tick %d", tick, shown)
+					} else if tick <= before {
+						late++
+					}
+				}
+			}
+			shown := uint64(0)
+			cfg := client.SnapshotConfig[mover]{
+				OnMessage: func(tick uint64, b []byte) {
+					if messages++; tick != uint64(10*messages) || binary.LittleEndian.Uint64(b) != tick {
+						t.Errorf("message %d is of tick %d: %x", messages, tick, b)
+					}
+					ticks = append(ticks, tick)
+				},
+			}
+			if plays {
+				cfg.Interpolate = &interpolate.Config{}
+			} else {
+				cfg.Handle = func(s *client.Snapshot[mover]) {
+					check(shown, max(shown, s.Tick))
+					shown = max(shown, s.Tick)
+				}
+			}
+			view, err := client.SubscribeSnapshots(t.Context(), conn, "movers", cfg)
+			uplinktest.Must(t, err)
+			const last = 600
+			var out interpolate.Sample[mover]
+			for tick := uint64(1); tick <= last+60; tick++ {
+				if tick <= last {
+					a.put(tick)
+					if tick%10 == 0 {
+						uplinktest.Must(t, stream.SendReliable(tick, binary.LittleEndian.AppendUint64(nil, tick)))
+					}
+					_, err := a.Send()
+					uplinktest.Must(t, err)
+				}
+				settle(time.Second / 60)
+				if plays && view.Sample(time.Now(), &out) {
+					now := uint64(out.Time.Seconds()*60 + 1e-6)
+					check(shown, now)
+					shown = now
+				}
+			}
+			if messages != last/10 || plays && late > last/10/6 || !plays && late == 0 {
+				t.Errorf("%d of %d messages came, %d of them after the snapshot of their tick", messages, last/10, late)
+			}
+		})
+	}
+}
+
+// worldTraffic is what a client and a server send per second.
+type worldTraffic struct {
+	snapshots float64 // bytes
+	age       float64 // mean age of their baselines, in ticks
+	up        float64 // bits of the client's datagrams, with all headers
+	datagrams float64 // from the client
+	acks      float64
+}
+
+// playWorld calls an RPC at 60 Hz, replicates a world to the client at 60 Hz, or does both.
+func playWorld(t *testing.T, objects int, loss float64, preset client.Preset, calls, world bool) (w worldTraffic) {
+	t.Helper()
+	const hz = 60
+	const seconds = 10.0
+	network := linkedBy(t, 100*ms, simnet.Config{Loss: loss, Seed: 3})
+	var a *arena
+	joined := make(chan *ds.Player, 1)
+	cfg := ds.Config{Joined: func(p *ds.Player) { joined <- p }, Transport: ds.Transport{Suites: []transport.Suite{transport.AES128GCM, transport.AES128CTRHMAC8}}}
+	srv := serve(t, network, cfg, ignores("Move"), func(s *ds.Server) error {
+		a = newArena(t, s, "movers", objects, never, ds.WorldConfig[mover]{})
+		return nil
+	})
+	conn := uplinktest.Dial(t, network, client.Config{Preset: preset})
+	s := uplinktest.Bind(t, conn, "Move")
+	if world {
+		_, err := a.Offer(<-joined)
+		uplinktest.Must(t, err)
+		_, err = client.SubscribeSnapshots(t.Context(), conn, "movers", client.SnapshotConfig[mover]{})
+		uplinktest.Must(t, err)
+	}
+	settle(time.Second)
+	network.Watch(func(from, _ netip.AddrPort, b []byte) {
+		if from.String() != uplinktest.Addr && uplinktest.Kind(b) == uplinktest.DataKind {
+			w.up += 8 * float64(len(b)+endpoint.IPSize) / seconds
+			w.datagrams += 1 / seconds
+		}
+	})
+	before := srv.Stats().Replication[0].Bytes
+	for tick := range uint64(seconds * hz) {
+		a.step(tick + 1)
+		w.age += float64(srv.Stats().Replication[0].BaselineAge) / seconds / hz
+		time.Sleep(time.Second / hz / 2)
+		if calls {
+			send(t, s, 0, tick)
+		}
+		time.Sleep(time.Second / hz / 2)
+	}
+	settle(time.Second)
+	w.snapshots = float64(srv.Stats().Replication[0].Bytes-before) / seconds
+	for _, st := range conn.Stats().Replication {
+		w.acks += float64(st.Acks) / seconds
+	}
+	return w
+}
+
+// TestAcksOfWorlds verifies that the acks of a world share the datagrams of RPCs, if that costs
+// less than the snapshots grow because acks wait.
+func TestAcksOfWorlds(t *testing.T) {
+	measures(t)
+	for _, c := range []struct {
+		objects int
+		loss    float64
+		preset  client.Preset
+		alone   float64 // maximum number of datagrams of acks alone per second
+		larger  float64 // maximum ratio of the sizes of snapshots
+	}{
+		{40, 0, client.LowLatency, 1, 1},
+		{40, 0.05, client.LowLatency, 2, 1},
+		{40, 0, client.Balanced, 1, 1.05},
+		{40, 0.05, client.Balanced, 3, 1.05},
+		{40, 0, client.LowBandwidth, 4, 1.08},
+		{40, 0.05, client.LowBandwidth, 2, 1.08},
+		{300, 0, client.LowBandwidth, 20, 1.01},
+	} {
+		bubble(t, fmt.Sprintf("%d objects, loss %v, %s", c.objects, c.loss, c.preset.Name), func(t *testing.T) {
+			calls := playWorld(t, 1, c.loss, c.preset, true, false)
+			acks := playWorld(t, c.objects, c.loss, c.preset, false, true)
+			both := playWorld(t, c.objects, c.loss, c.preset, true, true)
+			t.Logf("calls alone %+v", calls)
+			t.Logf("acks alone  %+v", acks)
+			t.Logf("both        %+v", both)
+			if n := both.datagrams - calls.datagrams; n > c.alone || both.up > calls.up+acks.up {
+				t.Errorf("%.1f datagrams per second of acks alone, %.0f bits/s", n, both.up)
+			}
+			if both.snapshots > c.larger*acks.snapshots {
+				t.Errorf("snapshots are %.3f times as large", both.snapshots/acks.snapshots)
+			}
+		})
+	}
 }
