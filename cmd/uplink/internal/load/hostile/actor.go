@@ -27,10 +27,10 @@ type actor struct {
 	schemas  []*schema.Schema // by number
 	encoders []*rpcdelta.Encoder
 	frame    *schema.Frame
-	number   uint32  // of the next segment
-	pending  []byte  // reliable frame that waits for room, since none may be missing
-	due      float64 // steps
-	step     int     // the next one
+	number   uint32 // of the next segment
+	pending  []byte // reliable frame that waits for room, since none may be missing
+	due      ration // steps
+	step     int    // the next one
 
 	mu     sync.Mutex
 	offers map[string]uint8 // numbers of streams, by codec
@@ -57,7 +57,7 @@ func newActor(ctx context.Context, addr string, network transport.Network, t tok
 	}
 	var err error
 	a := &actor{
-		kind: k, rng: rand.New(rand.NewPCG(seed, 0)), schemas: schemas, frame: schemas[0].NewFrame(),
+		kind: k, due: ration{rate: k.rate}, rng: rand.New(rand.NewPCG(seed, 0)), schemas: schemas, frame: schemas[0].NewFrame(),
 		offers: map[string]uint8{}, seqs: map[uint8]uint16{}, epochs: map[uint8]uint8{}, acks: make([][]rpcdelta.Ack, bindings),
 	}
 	a.c, err = rogue.Dial(ctx, addr, rogue.Config{Token: t, Network: network, Deaf: k.deaf, Datagram: a.datagram, Message: a.message})
@@ -75,13 +75,9 @@ func evolve(s *schema.Schema, seed uint64) (*schema.Schema, error) {
 	return schema.New(s.RPC(), s.RateHz(), append(slices.Clone(s.Fields()), more))
 }
 
-// maxTurns is the maximum number of turns a second of a hostile client. Kinds with a higher rate
-// make several steps at a turn.
-const maxTurns = 200
-
-// turn attacks. It returns the error that ended the session.
+// turn makes the steps that are due. It returns the error that ended the session.
 func (a *actor) turn() error {
-	for a.due += max(1, a.kind.rate/maxTurns); a.due >= 1; a.due-- {
+	for range a.due.take() {
 		if a.kind.binds == nothing || a.bind(a.step) {
 			a.kind.step(a, a.step)
 		}

@@ -111,9 +111,32 @@ func Run(ctx context.Context, o Options, network transport.Network, start func()
 
 // other is a hostile client or its replacement.
 type other struct {
-	*load.Crowd // of one, since each has a rate of its own
-	kind        *kind
-	datagrams   func() uint64 // sent
+	*load.Bot
+	kind      *kind         // nil: a replacement
+	datagrams func() uint64 // sent
+}
+
+// turnHz is the number of turns a second of all bots, at which they do what is due.
+const turnHz = 200
+
+// ration counts what is due at a rate. Most of a pause of the process is not made up for: that
+// burst would be above the limits.
+type ration struct {
+	rate float64 // a second
+	last time.Time
+	due  float64
+}
+
+// take returns the number that is due since the last time.
+func (r *ration) take() int {
+	now := time.Now()
+	if !r.last.IsZero() {
+		r.due = min(r.due+now.Sub(r.last).Seconds()*r.rate, 1+r.rate/10)
+	}
+	r.last = now
+	n := int(r.due)
+	r.due -= float64(n)
+	return n
 }
 
 const (
@@ -131,34 +154,31 @@ func (r *run) phase(ctx context.Context, name string, rates []float64) (p *Phase
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.target.Close()) }()
-	players := load.NewCrowd(r.options.Players, playerHz, func(ctx context.Context, i int) (*load.Bot, error) {
+	players := load.NewCrowd(r.options.Players, turnHz, func(ctx context.Context, i int) (*load.Bot, error) {
 		return r.player(ctx, i+1, uint64(i+1), playerHz)
 	})
+	others := make([]other, r.options.Hostile)
+	crowd := load.NewCrowd(r.options.Hostile, turnHz, func(ctx context.Context, i int) (b *load.Bot, err error) {
+		if rates == nil {
+			others[i], err = r.attacker(ctx, i)
+		} else {
+			others[i], err = r.replacement(ctx, i, max(1, rates[i]))
+		}
+		return others[i].Bot, err
+	})
 	defer players.Close()
+	defer crowd.Close()
 	for i := range r.options.Players {
 		if err := players.Join(ctx, i); err != nil {
 			return nil, err
 		}
 	}
-	others := make([]other, r.options.Hostile)
-	defer func() {
-		for _, o := range others {
-			if o.Crowd != nil {
-				o.Close()
-			}
-		}
-	}()
 	for i := range others {
-		if rates == nil {
-			r.attacker(&others[i], i)
-		} else {
-			r.replacement(&others[i], i, max(1, rates[i]))
-		}
-		if err := others[i].Join(ctx, 0); err != nil {
+		if err := crowd.Join(ctx, i); err != nil {
 			return nil, err
 		}
 	}
-	return r.measure(ctx, name, players, others)
+	return r.measure(ctx, name, players, crowd, others)
 }
 
 // player connects an honest client, which subscribes to both worlds. At each turn it calls as many
@@ -172,7 +192,7 @@ func (r *run) player(ctx context.Context, number int, id uint64, hz float64) (*l
 	if err != nil {
 		return nil, fmt.Errorf("player %d: %w", number, err)
 	}
-	streams := make([]*client.Stream[move], rpcs(hz))
+	streams := make([]*client.Stream[move], min(1+int(hz)/maxHz, bindings))
 	rate := min(max(hz/float64(len(streams)), 1), maxHz)
 	for n := range streams {
 		if streams[n], err = client.Bind[move](ctx, conn, moveRPC(n), client.BindConfig{RateHz: rate}); err != nil {
@@ -188,53 +208,48 @@ func (r *run) player(ctx context.Context, number int, id uint64, hz float64) (*l
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("player %d: %w", number, err), conn.Close())
 	}
-	calls := uint64(0)
+	due, calls := ration{rate: hz}, 0
 	return &load.Bot{Conn: conn, Close: conn.Close, Turn: func() error {
-		for _, s := range streams {
-			m := moveAt(number, calls)
-			calls++
-			if _, err := s.Send(&m); err != nil {
+		for range due.take() {
+			m := moveAt(number, uint64(calls))
+			if _, err := streams[calls%len(streams)].Send(&m); err != nil {
 				return fmt.Errorf("player %d: %w", number, err)
 			}
+			calls++
 		}
 		return nil
 	}}, nil
 }
 
-// attacker makes hostile client i.
-func (r *run) attacker(o *other, i int) {
+// attacker connects hostile client i.
+func (r *run) attacker(ctx context.Context, i int) (o other, err error) {
 	all := r.options.chosen()
 	o.kind = all[i%len(all)]
-	r.next++
-	id := firstOther + r.next
-	o.Crowd = load.NewCrowd(1, min(o.kind.rate, maxTurns), func(ctx context.Context, _ int) (*load.Bot, error) {
-		t, err := r.token(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		a, err := newActor(ctx, r.target.Addr(), r.network, t, o.kind, uint64(i))
-		if err != nil {
-			return nil, err
-		}
-		o.datagrams = a.c.Sent
-		return &load.Bot{Turn: a.turn, Close: func() error { a.c.Close(); return nil }}, nil
-	})
+	t, err := r.token(ctx, r.id())
+	if err != nil {
+		return o, err
+	}
+	a, err := newActor(ctx, r.target.Addr(), r.network, t, o.kind, uint64(i))
+	if err != nil {
+		return o, err
+	}
+	o.Bot = &load.Bot{Turn: a.turn, Close: func() error { a.c.Close(); return nil }}
+	o.datagrams = a.c.Sent
+	return o, nil
 }
 
-// rpcs returns the number of RPCs that a player needs for hz calls a second.
-func rpcs(hz float64) int { return min(1+int(hz)/maxHz, bindings) }
+// replacement connects the honest client that sends hz datagrams a second instead of hostile client
+// i.
+func (r *run) replacement(ctx context.Context, i int, hz float64) (o other, err error) {
+	o.Bot, err = r.player(ctx, firstOther+i, r.id(), hz)
+	o.datagrams = func() uint64 { return o.Conn.Stats().Transport.DatagramsSent }
+	return o, err
+}
 
-// replacement makes the honest client that sends hz datagrams a second instead of hostile client i.
-func (r *run) replacement(o *other, i int, hz float64) {
+// id returns the client id of the next hostile client or replacement.
+func (r *run) id() uint64 {
 	r.next++
-	id := firstOther + r.next
-	o.Crowd = load.NewCrowd(1, hz/float64(rpcs(hz)), func(ctx context.Context, _ int) (*load.Bot, error) {
-		b, err := r.player(ctx, firstOther+i, id, hz)
-		if err == nil {
-			o.datagrams = func() uint64 { return b.Conn.Stats().Transport.DatagramsSent }
-		}
-		return b, err
-	})
+	return firstOther + r.next
 }
 
 // token waits until the next client may join, and returns its token.
@@ -249,15 +264,11 @@ func (r *run) token(ctx context.Context, id uint64) (token.Token, error) {
 	return load.Issue(token.Development().Issuer(), id, "", addr)
 }
 
-func (r *run) measure(ctx context.Context, name string, players *load.Crowd, others []other) (*Phase, error) {
-	stops := []func(){players.Play(0)}
-	for _, o := range others {
-		stops = append(stops, o.Play(0))
-	}
+func (r *run) measure(ctx context.Context, name string, players, crowd *load.Crowd, others []other) (*Phase, error) {
+	stopPlayers, stopOthers := players.Play(0), crowd.Play(0)
 	stop := func() {
-		for _, s := range stops {
-			s()
-		}
+		stopPlayers()
+		stopOthers()
 	}
 	defer stop()
 	if err := sleep.For(ctx, warmUp); err != nil {
@@ -303,7 +314,7 @@ func (r *run) measure(ctx context.Context, name string, players *load.Crowd, oth
 		}
 	}
 	for _, o := range others {
-		switch _, err := o.Ended(); {
+		switch err := o.Err(); {
 		case err != nil && o.kind == nil:
 			return nil, err
 		case err != nil:
