@@ -45,10 +45,10 @@ func TestServerCalls(t *testing.T) {
 		Joined: func(p *ds.Player) {
 			go func() { played <- callClient(ctx, p, n, sent) }()
 		},
-		OnStream: func(_ *ds.Player, r session.StreamReader) {
+		Hooks: ds.Hooks{OnStream: func(_ *ds.Player, r session.StreamReader) {
 			b, _ := io.ReadAll(r)
 			back <- b
-		},
+		}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -85,8 +85,7 @@ func (f *fleet) start(addr string, tick uint64) *fleetServer {
 	s.tick.Store(tick)
 	var err error
 	s.Server, err = ds.Listen(addr, ds.Config{
-		Network:   f.network,
-		Connected: func(p *ds.Player) { uplinktest.Must(f.t, s.offer(p)) },
+		Network: f.network,
 		Joined: func(p *ds.Player) {
 			v := &visit{player: p, at: s, payload: p.HandoverPayload()}
 			f.mu.Lock()
@@ -101,13 +100,16 @@ func (f *fleet) start(addr string, tick uint64) *fleetServer {
 				}
 			}()
 		},
-		Left:       func(_ *ds.Player, err error) { f.locked(func() { f.left = append(f.left, err) }) },
-		HandedOver: func(_ *ds.Player, err error) { f.locked(func() { f.outcomes = append(f.outcomes, err) }) },
+		Left: func(_ *ds.Player, err error) { f.locked(func() { f.left = append(f.left, err) }) },
 		OnMessage: func(p *ds.Player, b []byte) {
 			f.visit(p, func(v *visit) { v.messages = append(v.messages, int32(binary.LittleEndian.Uint32(b))) })
 		},
-		OnRequest: func(r *ds.Request) {
-			time.AfterFunc(150*time.Millisecond, func() { _ = r.Reply(r.Message) })
+		Hooks: ds.Hooks{
+			Connected:  func(p *ds.Player) { uplinktest.Must(f.t, s.offer(p)) },
+			HandedOver: func(_ *ds.Player, err error) { f.locked(func() { f.outcomes = append(f.outcomes, err) }) },
+			OnRequest: func(r *ds.Request) {
+				time.AfterFunc(150*time.Millisecond, func() { _ = r.Reply(r.Message) })
+			},
 		},
 	})
 	uplinktest.Must(f.t, err)
