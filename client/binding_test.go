@@ -72,13 +72,16 @@ func newTestConn(t testing.TB) *Conn {
 
 // newTestLink returns a link that does nothing.
 func newTestLink(c *Conn) *link {
-	l := c.newLink("")
+	l := newLink(c, "")
 	l.use(new(endpoint.Conn))
 	return l
 }
 
 // use replaces the transport connection.
-func (l *link) use(own *endpoint.Conn) { l.own, l.out.link = own, own }
+func (l *link) use(own *endpoint.Conn) {
+	l.own, l.worlds = own, l.subscriptions.Open(own)
+	l.out.worlds = l.worlds
+}
 
 // TestSendOverDyingLink sends when the link is closed, but the connection does not know yet: the
 // error is temporary.

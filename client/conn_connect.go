@@ -64,7 +64,7 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 // connect opens a session with the server that has the address c.addr. Each link has its own socket
 // and address, so that no datagram of an earlier one can reach it.
 func (c *Conn) connect(ctx context.Context, t token.Token) error {
-	l := c.newLink(c.Server())
+	l := newLink(c, c.Server())
 	if _, err := endpoint.Dial(ctx, l.addr, c.cfg.transport(t), l); err != nil {
 		return err
 	}

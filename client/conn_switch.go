@@ -214,7 +214,7 @@ func (c *Conn) dialServers(ctx context.Context, own netip.Addr, m *move, data []
 		}
 		dialing, cancel := context.WithTimeout(ctx, dialWait)
 		silent := time.AfterFunc(silentWait, cancel)
-		next := c.newLink(addr.String())
+		next := newLink(c, addr.String())
 		next.onAnswer = func() {
 			if silent.Stop() { // it is the first answer
 				c.refundHellos(cfg.Hellos)
@@ -273,7 +273,6 @@ func (c *Conn) prepare(m *move, next *link, data []byte) error {
 	m.connected, m.payload = time.Now(), len(data) == 0
 	orphan := c.current == nil
 	c.mu.Unlock()
-	c.worlds.Prepare(next.own)
 	if len(data) > 0 {
 		_, err := next.streams.SendReserved(time.Now(), message.HandoverStream, data, func(err error) {
 			if err != nil {
@@ -324,7 +323,6 @@ func (c *Conn) abandon(m *move, err error) {
 		c.startReconnecting(err)
 	}
 	c.mu.Unlock()
-	c.worlds.Abandon()
 	if next != nil {
 		next.own.CloseWith(session.ErrQuit, "")
 	}
@@ -343,15 +341,15 @@ var (
 // of any link calls it.
 func (c *Conn) trySwitch(now time.Time) {
 	c.mu.Lock()
-	m, next := c.move, c.next
-	if m == nil || next == nil || c.current == nil {
+	m, current, next := c.move, c.current, c.next
+	if m == nil || current == nil || next == nil {
 		c.mu.Unlock()
 		return
 	}
-	answers := m.searches() && c.current.own.Silence(now) < maxSilence
+	answers := m.searches() && current.own.Silence(now) < maxSilence
 	ready := m.payload
 	for n, s := range next.senders {
-		ready = s.prepared() && (m.searches() || c.current.senders[n].idle()) && ready
+		ready = s.prepared() && (m.searches() || current.senders[n].idle()) && ready
 	}
 	if ready && m.ready.IsZero() {
 		m.ready = now
@@ -364,7 +362,7 @@ func (c *Conn) trySwitch(now time.Time) {
 		c.abandon(m, nil)
 	case !ready && now.Sub(m.connected) >= bindWait:
 		c.abandon(m, errNotBound)
-	case ready && c.worldsReady(m, since, now) && c.reached(m):
+	case ready && m.worldsReady(next, since, now) && m.reached(current):
 		c.switchTo(next, now)
 	case !m.searches() && !now.Before(m.until):
 		c.abandon(m, errLate)
@@ -377,8 +375,8 @@ func (c *Conn) trySwitch(now time.Time) {
 // time, have arrived as far as the client waits for them: it does not wait for long for worlds that
 // may not be offered there, nor beyond switchWait. It waits for nothing if its server is dead: the
 // view shows what that has sent until the new one is complete.
-func (c *Conn) worldsReady(m *move, since, now time.Time) bool {
-	switch c.worlds.Prepared(now) {
+func (m *move) worldsReady(next *link, since, now time.Time) bool {
+	switch next.worlds.Prepared(now) {
 	case replication.Complete:
 		return true
 	case replication.Absent:
@@ -388,10 +386,10 @@ func (c *Conn) worldsReady(m *move, since, now time.Time) bool {
 	}
 }
 
-// reached reports whether the tick of a handover has come.
-func (c *Conn) reached(m *move) bool {
+// reached reports whether the tick of a handover by the current server has come.
+func (m *move) reached(current *link) bool {
 	n := &m.notice
-	return m.searches() || n.Stream == message.NoStream || c.worlds.Reached(n.Stream, n.Tick)
+	return m.searches() || n.Stream == message.NoStream || current.worlds.Reached(n.Stream, n.Tick)
 }
 
 // switchTo makes the next link the current one: because of a move, or to connect.
@@ -433,7 +431,7 @@ func (c *Conn) switchTo(next *link, now time.Time) {
 	case before != nil:
 		before.own.CloseWith(session.ErrQuit, "")
 	}
-	c.worlds.Switch(now)
+	next.guard(func() { next.worlds.Show(now) })
 	next.own.Wake(now) // binds the RPCs, and delivers messages that were held
 	c.report()
 }

@@ -13,7 +13,7 @@ import (
 // Held returns the length of each list of a connection that a server can make longer, by name, and
 // those of its views. Names of sizes in bytes say so. It is for calls while nothing is received.
 func Held(c *Conn, views ...interface{ addHeld(held map[string]int) }) map[string]int {
-	held := map[string]int{"offers": len(c.worlds.Offered()), "worlds": len(c.worlds.Stats())}
+	held := map[string]int{"offers": len(c.subscriptions.Offered()), "worlds": len(c.subscriptions.Stats())}
 	for _, v := range views {
 		v.addHeld(held)
 	}
@@ -27,7 +27,7 @@ func Held(c *Conn, views ...interface{ addHeld(held map[string]int) }) map[strin
 }
 
 func (v *SnapshotView[T]) addHeld(held map[string]int) {
-	held["initial bytes"], _ = v.conn.worlds.Received(v.sub)
+	held["initial bytes"], _ = v.conn.subscriptions.Received(v.sub)
 	held["snapshot bytes"] = v.receiver.Memory()
 	held["objects"] = cap(v.scratch.Objects)
 }
@@ -45,7 +45,7 @@ func SubscribeFaulty[T any](ctx context.Context, c *Conn, world string, offered,
 		return err
 	}
 	d := replication.NewSnapshotDecoder(typ.Schema(), typ.Schema().NewSet())
-	_, err = c.subscribe(ctx, world, &faulty{d, offered, message}, "", 0)
+	_, err = subscribe(ctx, c, world, &faulty{d, offered, message}, "", 0)
 	return err
 }
 

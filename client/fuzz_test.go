@@ -253,12 +253,12 @@ func (r *rink) handle(in []byte) func(yield func() bool) {
 			switch {
 			case err != nil:
 			case reliable && (kind == message.Offer || kind == message.Piece || kind == message.Stop):
-				_ = r.conn.worlds.HandleMessage(&r.toServer, kind, body, r.now)
+				_ = r.worlds.HandleMessage(kind, body, r.now)
 			case !reliable && (kind == message.Down || kind == message.DownFragment):
-				_ = r.conn.worlds.HandleDatagram(&r.toServer, kind, body, r.now)
+				_ = r.worlds.HandleDatagram(kind, body, r.now)
 			}
 			r.now = r.now.Add(time.Millisecond)
-			r.conn.worlds.Tick(r.now)
+			r.worlds.Tick(r.now)
 			if !yield() {
 				return
 			}
@@ -268,7 +268,9 @@ func (r *rink) handle(in []byte) func(yield func() bool) {
 
 // restart begins a new session with another server, and delivers its first tick.
 func (r *rink) restart() {
-	r.conn.worlds.Reset(&r.toServer)
+	r.worlds.End()
+	r.worlds = r.conn.subscriptions.Open(&r.toServer)
+	r.worlds.Show(r.now)
 	next := newRink(r.t, r.codec)
 	next.now = r.now
 	r.reliable(next.offer)

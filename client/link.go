@@ -38,6 +38,7 @@ type link struct {
 	lost       error // why the session ended; nil while it continues
 	cause      error // why the client ended the session itself
 
+	worlds  *replication.Worlds // what the server sends of worlds
 	streams *streams.Mux
 	out     outbox
 
@@ -55,9 +56,9 @@ type link struct {
 	onAnswer func() // called when the server answers during the handshake; may be nil
 }
 
-func (c *Conn) newLink(addr string) *link {
+func newLink(c *Conn, addr string) *link {
 	l := &link{Conn: c, addr: addr}
-	l.out.bundle, l.out.worlds = message.NewBundler(transport.MaxPayload), &c.worlds
+	l.out.bundle = message.NewBundler(transport.MaxPayload)
 	return l
 }
 
@@ -72,7 +73,9 @@ func (l *link) Answered() {
 func (l *link) Opened(own *endpoint.Conn) {
 	l.receiving.Lock()
 	defer l.receiving.Unlock()
-	l.own, l.out.link, l.tag, l.opened = own, own, own.Suite().Overhead(), time.Now()
+	l.own, l.tag, l.opened = own, own.Suite().Overhead(), time.Now()
+	l.worlds = l.subscriptions.Open(own)
+	l.out.worlds = l.worlds
 	l.streams = streams.New((*streamOwner)(l))
 	rate := l.cfg.StreamRate
 	if l.cfg.Bandwidth != 0 {
@@ -96,7 +99,7 @@ func (l *link) Closed(_ *endpoint.Conn, err error) {
 	defer l.report()
 	l.endHandover(l, err)
 	err = l.ending(err)
-	l.guard(func() { l.worlds.Reset(l.own) })
+	l.guard(l.worlds.End)
 	l.streams.End(err)
 	l.end(l, err)
 }
@@ -152,8 +155,8 @@ func (l *link) Tick(now time.Time) {
 // tick is Tick of the current link.
 func (l *link) tick(now time.Time) {
 	quality, measured := l.regulate(now)
-	for _, world := range l.worlds.Unoffered(l.own, now) {
-		l.mismatches.add(&MismatchError{World: world, NotOffered: true, Waited: replication.OfferWait, Offered: l.worlds.Offered()})
+	for _, world := range l.worlds.Unoffered(now) {
+		l.mismatches.add(&MismatchError{World: world, NotOffered: true, Waited: replication.OfferWait, Offered: l.subscriptions.Offered()})
 	}
 	l.noteMismatches()
 	if measured {

@@ -30,7 +30,7 @@ func (l *link) Datagram(_ *endpoint.Conn, b []byte, at time.Time) {
 	case t == message.Bound:
 		err = l.bound(body)
 	case t == message.Down || t == message.DownFragment:
-		err = l.world(t, body, at)
+		err = l.worlds.HandleDatagram(t, body, at)
 	case !l.used:
 	case t == message.Acks:
 		l.acksAlone()
@@ -50,14 +50,6 @@ func (l *link) Datagram(_ *endpoint.Conn, b []byte, at time.Time) {
 	if err != nil {
 		l.count(&l.stats.Malformed, 1)
 	}
-}
-
-// world handles a message of a world. Those of an old link are ignored.
-func (l *link) world(t message.Type, b []byte, at time.Time) error {
-	if l.used && !l.isCurrent() {
-		return nil
-	}
-	return l.worlds.HandleDatagram(l.own, t, b, at)
 }
 
 // acksAlone counts a datagram of acks alone.
@@ -122,7 +114,7 @@ func (l *link) withAcks(t message.Type, b []byte, now time.Time) error {
 	}
 	t, body, bad := message.Split(msg)
 	if bad == nil {
-		bad = l.world(t, body, now)
+		bad = l.worlds.HandleDatagram(t, body, now)
 	}
 	return cmp.Or(bad, err)
 }
@@ -171,13 +163,12 @@ func (l *link) message(b []byte, at time.Time) {
 	t, body, err := message.Split(b)
 	switch {
 	case err != nil:
-	case isWorld(t) && l.used && !l.isCurrent(): // of an old link
 	case !l.used && (t == message.Frame || t == message.Message || t == message.Handover):
 		err = l.hold(b)
 	case t == message.Offer && !l.offers.Take(at.Sub(l.start), offerRate, 1):
 		err = fmt.Errorf("%w: more than %v offers of worlds at once and %v per second", session.ErrProtocol, offerRate.Burst, offerRate.PerSecond)
 	case isWorld(t):
-		err = l.worlds.HandleMessage(l.own, t, body, at)
+		err = l.worlds.HandleMessage(t, body, at)
 	case t == message.Bind:
 		err = l.bindCall(body)
 	case t == message.Frame:

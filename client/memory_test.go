@@ -54,7 +54,7 @@ func testViewMemory(t *testing.T, codec string) {
 	}
 	clear(acks[:])
 	with := allocs.Heap()
-	v, r.conn = nil, nil
+	v, r.conn, r.worlds = nil, nil, nil
 	bytes := with - allocs.Heap()
 	if t.Logf("%d KiB", bytes>>10); bytes < 100<<10 || bytes > 1<<20 {
 		t.Errorf("the client takes %d bytes, want at most 1 MiB", bytes)

@@ -18,15 +18,14 @@ type outbox struct {
 	bundle message.Bundler
 	frames [rpcdelta.MaxRPC + 1]int // new frames of each RPC in the bundle
 
-	link   *endpoint.Conn
-	worlds *replication.Subscriptions // whose acks precede payloads
-	sent   atomic.Uint64              // datagrams with payloads
+	worlds *replication.Worlds // whose acks precede payloads
+	sent   atomic.Uint64       // datagrams with payloads
 }
 
 // post sends a payload or bundle in a datagram, in front of it acks of worlds.
 func (o *outbox) post(message []byte) error {
 	o.sent.Add(1)
-	return o.worlds.SendWithAcks(o.link, message, time.Now())
+	return o.worlds.SendWithAcks(message, time.Now())
 }
 
 // add adds a payload of an RPC with that number of new frames. If it does not fit, the collected

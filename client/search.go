@@ -56,7 +56,7 @@ func (s *search) dial(ctx context.Context, a *attempt) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	defer cancel()
-	next := s.c.newLink(addr)
+	next := newLink(s.c, addr)
 	next.onAnswer = a.answer
 	if _, err := endpoint.Dial(ctx, addr, s.c.cfg.transport(t), next); err != nil {
 		return err

@@ -140,7 +140,7 @@ func SubscribeSnapshots[T any](ctx context.Context, c *Conn, name string, cfg Sn
 	for _, t := range cfg.Types {
 		r.further = append(r.further, t.receiver())
 	}
-	v, err := c.subscribe(ctx, name, r, "SnapshotConfig", cfg.AckHz)
+	v, err := subscribe(ctx, c, name, r, "SnapshotConfig", cfg.AckHz)
 	if err != nil {
 		return nil, err
 	}

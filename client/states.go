@@ -86,7 +86,7 @@ func SubscribeState[T any](ctx context.Context, c *Conn, name string, cfg StateC
 	if err != nil {
 		return nil, fmt.Errorf("client: world %s: %w", name, err)
 	}
-	v, err := c.subscribe(ctx, name, r, "StateConfig", cfg.AckHz)
+	v, err := subscribe(ctx, c, name, r, "StateConfig", cfg.AckHz)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ type view struct {
 }
 
 // subscribe waits for the outcome. config names the configuration in errors.
-func (c *Conn) subscribe(ctx context.Context, world string, r replication.Receiver, config string, ackHz float64) (view, error) {
+func subscribe(ctx context.Context, c *Conn, world string, r replication.Receiver, config string, ackHz float64) (view, error) {
 	if ackHz == 0 {
 		ackHz = defaultAckHz
 	}
@@ -38,7 +38,7 @@ func (c *Conn) subscribe(ctx context.Context, world string, r replication.Receiv
 	v := view{conn: c}
 	if err == nil {
 		err = c.guarded(func() (err error) {
-			v.sub, err = c.worlds.Subscribe(world, r, ackHz, time.Now())
+			v.sub, err = c.subscriptions.Subscribe(world, r, ackHz, time.Now())
 			return err
 		})
 	}
@@ -72,10 +72,10 @@ func (v view) await(ctx context.Context, world string) error {
 
 // notReady returns what the subscription still waits for after so much time.
 func (v view) notReady(world string, waited time.Duration) error {
-	if n, size := v.conn.worlds.Received(v.sub); size > 0 {
+	if n, size := v.conn.subscriptions.Received(v.sub); size > 0 {
 		return fmt.Errorf("client: world %s: %d of %d bytes of its initial state were received within %v", world, n, size, waited)
 	}
-	return &MismatchError{World: world, NotOffered: true, Waited: waited, Offered: v.conn.worlds.Offered()}
+	return &MismatchError{World: world, NotOffered: true, Waited: waited, Offered: v.conn.subscriptions.Offered()}
 }
 
 // Ticks is a client's clock in ticks of a world's server: for prediction, jitter buffers and
@@ -125,7 +125,7 @@ func (v view) Stats() ReplicationStats { return v.sub.Stats() }
 // Close ends the subscription and tells the server. The client can subscribe to the world again.
 // Close may be called more than once.
 func (v view) Close() error {
-	v.conn.worlds.Unsubscribe(v.sub, time.Now())
+	v.conn.subscriptions.Unsubscribe(v.sub, time.Now())
 	return nil
 }
 

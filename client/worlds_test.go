@@ -60,6 +60,7 @@ type rink struct {
 	toClient fakeconn.Conn
 	toServer fakeconn.Conn
 	conn     *Conn
+	worlds   *replication.Worlds
 	offer    []byte
 	now      time.Time
 	tick     uint64
@@ -83,6 +84,8 @@ func newRink(t testing.TB, codec string) *rink {
 	}
 	r := &rink{t: t, codec: codec, typ: typ, goals: goals, world: w, now: time.Unix(0, 0), count: pucks}
 	r.conn = newConn(Config{Logger: slog.New(slog.DiscardHandler), BindTimeout: time.Second}, "nowhere")
+	r.worlds = r.conn.subscriptions.Open(&r.toServer)
+	r.worlds.Show(r.now)
 	r.streams = replication.NewStreams(&r.toClient)
 	if codec == replication.StateCodec {
 		r.stream, err = w.OfferState(r.streams, replication.StateConfig{Bandwidth: 1_000_000_000})
@@ -101,7 +104,7 @@ func (r *rink) reliable(b []byte) {
 	r.t.Helper()
 	kind, body, err := message.Split(b)
 	must(r.t, err)
-	must(r.t, r.conn.worlds.HandleMessage(&r.toServer, kind, body, r.now))
+	must(r.t, r.worlds.HandleMessage(kind, body, r.now))
 }
 
 // subscribed delivers the client's reply to the server.
@@ -155,7 +158,7 @@ func (r *rink) deliver(b []byte) {
 	r.t.Helper()
 	kind, body, err := message.Split(b)
 	must(r.t, err)
-	must(r.t, r.conn.worlds.HandleDatagram(&r.toServer, kind, body, r.now))
+	must(r.t, r.worlds.HandleDatagram(kind, body, r.now))
 }
 
 // ack delivers the client's last ack to the server.

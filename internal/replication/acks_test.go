@@ -22,7 +22,7 @@ func TestAcksInFront(t *testing.T) {
 		p.now = p.now.Add(tick)
 		p.toServer.Sent = nil
 		p.deliver(p.snapshot())
-		must(t, p.subs.SendWithAcks(&p.toServer, message, p.now))
+		must(t, p.worlds.SendWithAcks(message, p.now))
 		return p.toServer.Last, len(p.toServer.Sent)
 	}
 	msg := []byte{1, 2, 3}
@@ -44,7 +44,7 @@ func TestAcksInFront(t *testing.T) {
 	if sent, datagrams := next(large); datagrams != 1 || !bytes.Equal(sent, large) {
 		t.Errorf("%d datagrams, the last of %d bytes", datagrams, len(sent))
 	}
-	must(t, p.subs.SendWithAcks(&p.toServer, msg, p.now))
+	must(t, p.worlds.SendWithAcks(msg, p.now))
 	if sent := p.toServer.Last; len(sent) == len(msg) {
 		t.Error("an ack that did not fit was forgotten")
 	}
@@ -56,7 +56,7 @@ func TestAcksInFront(t *testing.T) {
 		if wait := at.Sub(p.now); wait != time.Duration(min(i+1, 2))*Interval(60) {
 			t.Errorf("woken after %v", wait)
 		}
-		if p.subs.Tick(at); len(p.toServer.Sent) != want {
+		if p.worlds.Tick(at); len(p.toServer.Sent) != want {
 			t.Errorf("%d datagrams of acks after %v, want %d", len(p.toServer.Sent), at.Sub(p.now), want)
 		}
 	}
@@ -69,16 +69,15 @@ func TestAcksInFront(t *testing.T) {
 // TestAcksPay checks that an ack leaves alone if waiting would cost more.
 func TestAcksPay(t *testing.T) {
 	p := newPair(t).subscribe()
-	p.sub.all.acks.carriers.Left(p.now.Add(-100*time.Millisecond), time.Second)
-	p.sub.all.acks.carriers.Left(p.now, time.Second)
-	a := &p.sub.ack
-	p.sub.all.acks.carrier = a.link
+	p.worlds.acks.carriers.Left(p.now.Add(-100*time.Millisecond), time.Second)
+	p.worlds.acks.carriers.Left(p.now, time.Second)
+	a := &p.sub.feed.ack
 	a.sent = p.now.Add(-50 * time.Millisecond)
 	for _, c := range []struct {
 		size int
 		want uint64 // acks
 	}{{50, 0}, {5000, 1}} {
-		p.subs.acks.put(a, []byte{byte(message.DownAck), 3, 0, 0, 0}, c.size, p.now)
+		p.worlds.acks.put(a, []byte{byte(message.DownAck), 3, 0, 0, 0}, c.size, p.now)
 		if n := p.sub.Stats().Acks; n != c.want {
 			t.Errorf("%d acks after messages of %d bytes, want %d", n, c.size, c.want)
 		}
@@ -95,8 +94,8 @@ func TestSendWithAcksAllocs(t *testing.T) {
 	ack := []byte{byte(message.DownAck), 3, 0, 0, 0}
 	one := func() {
 		p.now = p.now.Add(time.Second / 60)
-		p.subs.acks.put(&p.sub.ack, ack, 100, p.now)
-		must(t, p.subs.SendWithAcks(&p.toServer, msg, p.now))
+		p.worlds.acks.put(&p.sub.feed.ack, ack, 100, p.now)
+		must(t, p.worlds.SendWithAcks(msg, p.now))
 	}
 	for range 5 {
 		one()

@@ -65,7 +65,7 @@ func TestGameMessages(t *testing.T) {
 			arrive()
 		}
 		check()
-		p.subs.Reset(&p.toServer)
+		p.worlds.End()
 		for i, m := range p.probe.game {
 			if m.tick != ticks[i] || binary.LittleEndian.Uint32(m.data) != uint32(i) {
 				rt.Fatalf("message %d is %+v, want tick %d", i, m, ticks[i])

@@ -1,16 +1,10 @@
 package replication
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
-	"github.com/uplink-rpc/uplink/internal/replication/fragment"
-	"github.com/uplink-rpc/uplink/internal/serverclock"
-	"github.com/uplink-rpc/uplink/session"
 )
 
 // Link is a client's session with a server.
@@ -53,8 +47,19 @@ type Receiver interface {
 	Game(tick uint64, message []byte)
 }
 
-// Subscription is a client's subscription to a world, across sessions. Its fields are guarded by
-// the mutex of its Subscriptions.
+// Standby is a [Receiver] that can receive a world of another server while it receives one.
+type Standby interface {
+	Receiver
+	// Spare returns a receiver for the same world of another server. It keeps what it receives
+	// until Adopt; its Deliver and Game are not called.
+	Spare() Receiver
+	// Adopt continues with the server of a receiver that Spare returned. Deliver, which follows,
+	// passes on what that has kept.
+	Adopt(spare Receiver)
+}
+
+// Subscription is a client's subscription to a world, whichever server sends it. Its fields are
+// guarded by the mutex of its Subscriptions.
 type Subscription struct {
 	all      *Subscriptions
 	name     string // of the world
@@ -62,278 +67,37 @@ type Subscription struct {
 	ackHz    float64    // maximum rate of datagrams of acks alone
 	outcome  chan error // of the first offer
 
-	spare *Subscription // of the world at the standby; nil if that has not offered it
-
-	link       Link // of the offer, or nil
-	offer      Offer
-	phase      subscriptionPhase
-	differ     message.Differences // from the offer
-	refused    error
-	unoffered  time.Time // since when it waits for an offer, zero if it does not; see Unoffered
-	told       bool      // the program was told that there is none
-	initial    []byte    // what was received of the initial state
-	replyDue   bool      // there was no room for the reply
-	assembler  *fragment.Assembler
-	incomplete uint64 // messages that the assembler has discarded, as counted
-	newest     uint64 // tick that was passed on
-	clock      serverclock.Monitor
-	start      time.Time // of the clock's times
-	rateNews   bool      // clock.Off is not reported
-	arrived    time.Time // when the first datagram of the stream arrived, or zero
-	shown      bool      // a message of any stream was passed on
-	settled    bool      // a message of this stream was
-	partial    bool      // PartialNews has not reported that the view was shown before it was complete
-	game       GameMessages
-	buf        []byte
-	ack        ack
-	stats      Stats
+	feed      *feed        // the last one of a current server, or nil
+	unoffered time.Time    // since when it waits for an offer, zero if it does not; see Worlds.Unoffered
+	told      bool         // the program was told that there is none
+	shown     bool         // a message was passed on
+	game      GameMessages // due ones of feeds that have ended
+	stats     Stats        // of feeds that have ended
 }
 
-type subscriptionPhase uint8
-
-const (
-	unoffered subscriptionPhase = iota
-	refusing
-	requesting // the initial state
-	subscribed
-)
-
-func (p subscriptionPhase) answer() Answer {
-	switch p {
-	case requesting:
-		return Request
-	case subscribed:
-		return Ready
-	default:
-		return Refused
-	}
+// use makes the feed of the current server that of the subscription.
+func (s *Subscription) use(f *feed) {
+	s.feed, s.unoffered, s.told = f, time.Time{}, false
 }
 
-// replyInterval is the time between two attempts to send a reply.
-const replyInterval = endpoint.DefaultTick
-
-func (s *Subscription) accept(link Link, o Offer, now time.Time) {
-	s.link, s.offer, s.start, s.clock = link, o, now, serverclock.Monitor{Clock: serverclock.New(serverclock.Remote(Interval(o.RateHz)))}
-	s.unoffered, s.told, s.arrived, s.settled = time.Time{}, false, time.Time{}, false
-	var err error
-	switch s.differ, err = s.receiver.Check(&o); {
-	case err != nil:
-		s.begun(err)
-	case o.Initial == 0 || s.receiver.Knows(o.Hash):
-		s.begun(s.receiver.Begin(&o, nil))
-	default:
-		s.initial = s.initial[:0]
-		s.stats.Initial += uint64(o.Initial)
-		s.setPhase(requesting)
-	}
-	s.reply(now)
-}
-
-// begun starts the stream, or refuses the offer because of an error, and reports the outcome.
-func (s *Subscription) begun(err error) {
-	s.setPhase(subscribed)
-	if err != nil {
-		s.phase, s.refused = refusing, err
-	}
-	if s.all.Report != nil && (err != nil || s.differ.Any()) {
-		s.all.Report(s.name, s.differ, err)
-		s.link.Wake(s.start) // Tick passes it on
-	}
+// settle reports the outcome of the first offer.
+func (s *Subscription) settle(err error) {
 	select {
 	case s.outcome <- err:
-	default: // of the first offer only
+	default: // it is reported already
 	}
-}
-
-func (s *Subscription) setPhase(p subscriptionPhase) {
-	s.phase, s.refused = p, nil
-	s.all.acks.restart(&s.ack, s.link, Interval(min(s.ackHz, s.offer.RateHz)))
-	if s.assembler != nil {
-		s.assembler.Reset()
-	}
-}
-
-func (s *Subscription) reply(now time.Time) {
-	err := s.link.SendReliable(s.appendReply())
-	if s.replyDue = errors.Is(err, session.ErrBacklog); s.replyDue {
-		s.link.Wake(now.Add(replyInterval))
-	}
-}
-
-// appendReply returns the reply to the offer. It explains why the client refuses it, and how the
-// ends differ.
-func (s *Subscription) appendReply() []byte {
-	var why *message.BindAnswer
-	if s.phase == subscribed || s.refused != nil {
-		why = explain(s.differ, s.refused)
-	}
-	if why != nil {
-		if reply, err := AppendExplained(nil, s.offer.Number, s.phase.answer(), why); err == nil {
-			return reply
-		}
-	}
-	return AppendReply(nil, s.offer.Number, s.phase.answer())
-}
-
-// errPiece reports a piece that cannot be used, perhaps of a state that was requested earlier.
-var errPiece = errors.New("replication: unexpected piece of an initial state")
-
-func (s *Subscription) receivePiece(b []byte, now time.Time) error {
-	if s.phase != requesting {
-		return fmt.Errorf("%w: it was not requested", errPiece)
-	}
-	if len(b) == 0 || len(s.initial)+len(b) > s.offer.Initial {
-		return fmt.Errorf("%w: %d bytes of %d, after %d", errPiece, len(b), s.offer.Initial, len(s.initial))
-	}
-	s.initial = append(s.initial, b...)
-	s.stats.InitialBytes += uint64(len(b))
-	if len(s.initial) < s.offer.Initial {
-		return nil
-	}
-	err := s.receiver.Begin(&s.offer, s.initial)
-	if s.initial = nil; err != nil {
-		err = fmt.Errorf("replication: world %s: %w", s.name, err)
-	}
-	s.begun(err)
-	s.reply(now)
-	return err
-}
-
-// withdraw forgets the server's offer: the session has ended, or the server stopped the stream.
-func (s *Subscription) withdraw() {
-	if s.phase == subscribed || s.phase == requesting {
-		s.phase = unoffered
-	}
-	s.link, s.replyDue = nil, false
-	s.unoffered, s.told = time.Time{}, false
-	s.all.acks.restart(&s.ack, nil, 0)
-	s.newest = 0
-	s.receiver.End()
-	s.game.Reach(MaxTick)
-	if s.assembler != nil {
-		s.assembler.Reset()
-		s.countIncomplete()
-	}
-}
-
-// receiveFragment adds a fragment, and decodes its message if that is complete.
-func (s *Subscription) receiveFragment(b []byte, at time.Time) error {
-	if s.assembler == nil {
-		s.assembler = fragment.NewAssembler(MaxPart, fragment.MaxCount)
-	}
-	m, err := s.assembler.Add(b)
-	s.countIncomplete()
-	switch {
-	case errors.Is(err, fragment.ErrMalformed):
-		s.stats.BadFragments++
-		return err
-	case err != nil:
-		s.stats.Late++
-		return err
-	case m == nil:
-		return errIncomplete
-	}
-	return s.receive(m, at)
-}
-
-var errIncomplete = errors.New("replication: incomplete message")
-
-func (s *Subscription) countIncomplete() {
-	n := s.assembler.Incomplete()
-	s.stats.Incomplete += n - s.incomplete
-	s.incomplete = n
-}
-
-func (s *Subscription) receive(msg []byte, at time.Time) error {
-	s.stats.Bytes += uint64(len(msg))
-	var processed Processed
-	var tick uint64
-	var err error
-	if s.offer.Processed {
-		processed, msg, err = parseProcessed(msg)
-	}
-	held, complete := s.holds(at), false
-	if err == nil {
-		tick, complete, err = s.receiver.Receive(msg, processed, at, held, &s.stats)
-	} else {
-		s.stats.CountError(err)
-	}
-	if err == nil {
-		s.stats.Messages++
-		if s.clock.Watch(at.Sub(s.start), TickTime(tick, s.offer.TickHz)) {
-			s.rateNews = !s.rateNews
-		}
-		if held && !complete {
-			err = errHeld
-		} else {
-			s.newest = max(s.newest, tick)
-			s.shown, s.settled = true, true
-			s.game.Reach(s.newest)
-		}
-	}
-	// Even after an error: an ack also reports what is missing.
-	s.buf = s.receiver.AppendAck(append(s.buf[:0], byte(message.DownAck), s.offer.Number))
-	s.all.acks.put(&s.ack, s.buf, len(msg), at)
-	return err
-}
-
-var errHeld = errors.New("client: the view is not complete yet")
-
-// The objects of a view enter it in about so many messages. 4,096 objects of 8 bytes take about 60
-// messages of the default size.
-const fillMessages = 100
-
-// minFill and maxFill bound the time of these messages.
-const minFill, maxFill = 3 * time.Second, 20 * time.Second
-
-// filled reports whether a view is shown even if it is not complete, because its objects have had
-// the time of fillMessages to arrive.
-func (s *Subscription) filled(now time.Time) bool {
-	fill := min(max(fillMessages/s.offer.RateHz, minFill.Seconds()), maxFill.Seconds())
-	return !s.arrived.IsZero() && now.Sub(s.arrived).Seconds() >= fill
-}
-
-// holds reports whether the client still shows an earlier stream.
-func (s *Subscription) holds(now time.Time) bool {
-	switch {
-	case s.settled || !s.shown:
-		return false
-	case !s.filled(now):
-		return true
-	}
-	s.settled, s.partial = true, true
-	s.stats.Partial++
-	return false
-}
-
-// PartialNews returns the worlds whose views were shown before they were complete since the last
-// call.
-func (all *Subscriptions) PartialNews() (worlds []string) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	for _, s := range all.list {
-		if s.partial {
-			s.partial = false
-			worlds = append(worlds, s.name)
-		}
-	}
-	return worlds
-}
-
-func (s *Subscription) tick(now time.Time) {
-	if s.link == nil {
-		return
-	}
-	if s.replyDue {
-		s.reply(now)
-	}
-	s.all.acks.tick(&s.ack, now)
 }
 
 func (s *Subscription) counted() Stats {
 	st := s.stats
-	st.Name, st.Rate = s.name, s.clock.Rate()
-	s.all.acks.addTo(&st, &s.ack)
+	if f := s.feed; f != nil {
+		if !f.over {
+			now := f.counted()
+			st.Add(&now)
+		}
+		st.Rate = f.clock.Rate()
+	}
+	st.Name = s.name
 	return st
 }
 
@@ -343,7 +107,11 @@ func (s *Subscription) Outcome() <-chan error { return s.outcome }
 
 // Err returns why the client refused the server's current offer, or nil.
 func (s *Subscription) Err() (err error) {
-	s.Locked(func() { err = s.refused })
+	s.Locked(func() {
+		if s.feed != nil {
+			err = s.feed.refused
+		}
+	})
 	return err
 }
 
@@ -358,35 +126,14 @@ func (s *Subscription) Stats() (st Stats) {
 // a session.
 func (s *Subscription) Tick(now time.Time, oneWay time.Duration) (tick, hz, rate float64, ok bool) {
 	s.Locked(func() {
-		if s.phase == subscribed {
+		if f := s.feed; f.is(subscribed) {
 			var at time.Duration
-			at, ok = s.clock.Server(now.Sub(s.start), oneWay)
-			hz, rate = s.offer.TickHz, s.clock.Rate()
+			at, ok = f.clock.Server(now.Sub(f.start), oneWay)
+			hz, rate = f.offer.TickHz, f.clock.Rate()
 			tick = at.Seconds() * hz
 		}
 	})
 	return tick, hz, rate, ok
-}
-
-// TickRate is the measured rate of the ticks of a world.
-type TickRate struct {
-	World string
-	Rate  float64
-	Off   bool // it is not within 1 ± 0.05
-}
-
-// RateNews returns the worlds whose rate of ticks has left 1 ± 0.05, or returned, since the last
-// call.
-func (all *Subscriptions) RateNews() (news []TickRate) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	for _, s := range all.list {
-		if s.rateNews {
-			s.rateNews = false
-			news = append(news, TickRate{s.name, s.clock.Rate(), s.clock.Off})
-		}
-	}
-	return news
 }
 
 // Locked calls f while no method of the receiver runs, except Deliver.

@@ -2,7 +2,6 @@ package replication
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -10,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/message"
 )
 
-// Subscriptions are a client's subscriptions. The methods are safe for concurrent use. The zero
-// value is ready.
+// Subscriptions are a client's subscriptions, and the worlds of the servers to which it is
+// connected. The methods are safe for concurrent use. The zero value is ready.
 type Subscriptions struct {
 	// Report, if set, is called when the client refuses an offer because of an error, or accepts
 	// one although the ends differ, the server asking; with a lock held.
@@ -19,22 +18,18 @@ type Subscriptions struct {
 
 	mu      sync.Mutex
 	list    []*Subscription
-	current side
-	standby *side   // of another server, nil if there is none
-	past    []Stats // of those that ended
-	acks    acks
+	open    []*Worlds // of all servers with which there is a session
+	current *Worlds   // of the server whose worlds are shown, or nil
+	past    []Stats   // of those that ended
 }
 
-// side is what a server offers.
-type side struct {
-	link     Link                      // of the standby; nil for the current side
-	offers   [MaxStreams]*linkOffer    // by number
-	byNumber [MaxStreams]*Subscription // by the number of the offer
-}
-
-type linkOffer struct {
-	link  Link
-	offer Offer
+// Open returns the worlds of a server with which a session begins.
+func (all *Subscriptions) Open(link Link) *Worlds {
+	w := &Worlds{all: all, link: link, acks: acks{link: link}}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.open = append(all.open, w)
+	return w
 }
 
 var errSubscribed = errors.New("it is subscribed already: close the other view first")
@@ -51,32 +46,14 @@ func (all *Subscriptions) Subscribe(world string, r Receiver, ackHz float64, now
 			return nil, errSubscribed
 		}
 	}
-	for _, o := range all.current.offers {
-		if o != nil && o.offer.Name == world {
-			all.current.accept(s, o, now)
-		}
-	}
-	if all.standby != nil {
-		for _, o := range all.standby.offers {
-			if o != nil && o.offer.Name == world {
-				all.prepare(s, o, now)
-			}
-		}
+	for _, w := range all.open {
+		w.acceptFor(s, now)
 	}
 	all.list = append(all.list, s)
 	return s, nil
 }
 
-// accept passes an offer to its subscription.
-func (d *side) accept(s *Subscription, o *linkOffer, now time.Time) {
-	if s.link != nil {
-		d.byNumber[s.offer.Number] = nil // a world has one number at a time
-	}
-	d.byNumber[o.offer.Number] = s
-	s.accept(o.link, o.offer, now)
-}
-
-// Unsubscribe ends a subscription and tells the server.
+// Unsubscribe ends a subscription and tells the servers.
 func (all *Subscriptions) Unsubscribe(s *Subscription, now time.Time) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -84,28 +61,12 @@ func (all *Subscriptions) Unsubscribe(s *Subscription, now time.Time) {
 	if i < 0 {
 		return
 	}
+	for _, w := range all.open {
+		w.leave(s, now)
+	}
 	all.list = slices.Delete(all.list, i, i+1)
 	st := s.counted()
 	all.past = AddStats(all.past, &st)
-	if s.spare != nil {
-		all.standby.end(s.spare, now)
-		s.spare = nil
-	}
-	all.current.end(s, now)
-}
-
-// end tells the server that the client does not receive a world any more.
-func (d *side) end(s *Subscription, now time.Time) {
-	if s.link == nil {
-		return
-	}
-	d.byNumber[s.offer.Number] = nil
-	if s.phase != refusing {
-		s.phase = refusing
-		s.reply(now)
-	}
-	s.link = nil
-	s.all.acks.restart(&s.ack, nil, 0)
 }
 
 // Received returns how many bytes of the requested initial state were received, and its size. The
@@ -113,37 +74,60 @@ func (d *side) end(s *Subscription, now time.Time) {
 func (all *Subscriptions) Received(s *Subscription) (n, size int) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if s.phase != requesting {
+	if !s.feed.is(requesting) {
 		return 0, 0
 	}
-	return len(s.initial), s.offer.Initial
+	return len(s.feed.initial), s.feed.offer.Initial
 }
 
-// Offered returns the names of the worlds that the server offers.
+// Offered returns the names of the worlds that the current server offers.
 func (all *Subscriptions) Offered() (names []string) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
+	if all.current == nil {
+		return nil
+	}
 	for _, o := range all.current.offers {
 		if o != nil {
-			names = append(names, o.offer.Name)
+			names = append(names, o.Name)
 		}
 	}
 	return names
 }
 
-// Reset withdraws what the server offered over a link that was lost.
-func (all *Subscriptions) Reset(link Link) {
-	all.locked(func() {
-		if all.standby != nil && all.standby.link == link {
-			all.abandon()
+// TickRate is the measured rate of the ticks of a world.
+type TickRate struct {
+	World string
+	Rate  float64
+	Off   bool // it is not within 1 ± 0.05
+}
+
+// RateNews returns the worlds whose rate of ticks has left 1 ± 0.05, or returned, since the last
+// call.
+func (all *Subscriptions) RateNews() (news []TickRate) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, s := range all.list {
+		if f := s.feed; f != nil && f.rateNews {
+			f.rateNews = false
+			news = append(news, TickRate{s.name, f.clock.Rate(), f.clock.Off})
 		}
-		for n, o := range all.current.offers {
-			if o != nil && o.link == link {
-				all.current.withdraw(uint8(n))
-			}
+	}
+	return news
+}
+
+// PartialNews returns the worlds whose views were shown before they were complete since the last
+// call.
+func (all *Subscriptions) PartialNews() (worlds []string) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, s := range all.list {
+		if f := s.feed; f != nil && f.partial {
+			f.partial = false
+			worlds = append(worlds, s.name)
 		}
-	})
-	all.deliverGame()
+	}
+	return worlds
 }
 
 // locked calls f with the lock held, also if f panics: decoders run in it.
@@ -172,157 +156,13 @@ func (all *Subscriptions) takeGame() (r Receiver, tick uint64, message []byte) {
 		if tick, message, ok := s.game.Take(); ok {
 			return s.receiver, tick, message
 		}
+		if f := s.feed; f != nil {
+			if tick, message, ok := f.game.Take(); ok {
+				return s.receiver, tick, message
+			}
+		}
 	}
 	return nil, 0, nil
-}
-
-func (d *side) withdraw(n uint8) {
-	if s := d.byNumber[n]; s != nil {
-		s.withdraw()
-	}
-	d.byNumber[n], d.offers[n] = nil, nil
-}
-
-// side returns what the server of a link offers. The caller holds all.mu.
-func (all *Subscriptions) side(link Link) *side {
-	if all.standby != nil && all.standby.link == link {
-		return all.standby
-	}
-	return &all.current
-}
-
-// HandleMessage handles a message of the reliable channel: an offer, a piece of an initial state, a
-// message of the game, or a stop. It returns an error that wraps message.ErrMalformed if no server
-// sends the message.
-func (all *Subscriptions) HandleMessage(link Link, t message.Type, b []byte, now time.Time) error {
-	err := all.handleMessage(link, t, b, now)
-	all.deliverGame()
-	return err
-}
-
-func (all *Subscriptions) handleMessage(link Link, t message.Type, b []byte, now time.Time) error {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if t == message.Offer {
-		return all.handleOffer(link, b, now)
-	}
-	n, rest, err := parseNumber(b)
-	if err != nil {
-		return err
-	}
-	d := all.side(link)
-	if t == message.Stop {
-		d.withdraw(n)
-		return nil
-	}
-	s := d.byNumber[n]
-	switch {
-	case s == nil: // unsubscribed in the meantime
-		return nil
-	case t == message.GameMessage:
-		err = s.game.parse(rest)
-		s.game.Reach(s.newest)
-		return err
-	}
-	return s.receivePiece(rest, now)
-}
-
-func (all *Subscriptions) handleOffer(link Link, b []byte, now time.Time) error {
-	o, err := ParseOffer(b)
-	if err != nil {
-		return err
-	}
-	d := all.side(link)
-	d.withdraw(o.Number)
-	d.offers[o.Number] = &linkOffer{link: link, offer: o}
-	for _, s := range all.list {
-		switch {
-		case s.name != o.Name:
-		case d == all.standby:
-			all.prepare(s, d.offers[o.Number], now)
-		default:
-			d.accept(s, d.offers[o.Number], now)
-		}
-	}
-	return nil
-}
-
-// HandleDatagram handles a message of a world, or a fragment. It returns an error if the server has
-// not offered the world.
-func (all *Subscriptions) HandleDatagram(link Link, t message.Type, b []byte, at time.Time) error {
-	decoded, err := all.handleDatagram(link, t, b, at)
-	all.deliverGame()
-	if decoded != nil {
-		decoded.Deliver()
-	}
-	return err
-}
-
-// handleDatagram returns the receiver that has decoded a message, unless it is a standby's, or nil.
-func (all *Subscriptions) handleDatagram(link Link, t message.Type, b []byte, at time.Time) (decoded Receiver, err error) {
-	n := Number(b)
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	d := all.side(link)
-	s := d.byNumber[n]
-	if s == nil || s.phase != subscribed {
-		if d.offers[n] != nil {
-			return nil, nil // sent before the client unsubscribed
-		}
-		return nil, fmt.Errorf("%w: a message of a world that was not offered", message.ErrMalformed)
-	}
-	if s.stats.Datagrams++; s.arrived.IsZero() {
-		s.arrived = at
-	}
-	if t == message.Down {
-		err = s.receive(b[1:], at)
-	} else {
-		s.stats.Fragments++
-		err = s.receiveFragment(b[1:], at)
-	}
-	if err != nil || d == all.standby {
-		return nil, nil // the subscription has counted the error
-	}
-	return s.receiver, nil
-}
-
-// Tick sends replies and acks that are due. It wakes the link at the time of the next call.
-func (all *Subscriptions) Tick(now time.Time) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	for _, s := range all.list {
-		s.tick(now)
-		if s.spare != nil {
-			s.spare.tick(now)
-		}
-	}
-}
-
-// Unoffered returns the names of the worlds to which the client has subscribed, and that the server
-// has not offered within [OfferWait] of the subscription, or of the first call in a session: each
-// once, until it is offered. It tells the server, and wakes the link at the time of the next call.
-func (all *Subscriptions) Unoffered(link Link, now time.Time) (worlds []string) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	for _, s := range all.list {
-		if s.link != nil || s.told {
-			continue
-		}
-		if s.unoffered.IsZero() {
-			s.unoffered = now
-		}
-		if at := s.unoffered.Add(OfferWait); now.Before(at) {
-			link.Wake(at)
-			continue
-		}
-		s.told = true
-		worlds = append(worlds, s.name)
-		why := message.BindAnswer{Reason: message.ReasonUnknown, Theirs: s.name}
-		if b, err := AppendExplained(nil, NoOffer, Refused, &why); err == nil {
-			_ = link.SendReliable(b) // what the program learns is not less without it
-		}
-	}
-	return worlds
 }
 
 // Stats returns the counts of each world, past subscriptions included.

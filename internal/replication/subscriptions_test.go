@@ -69,6 +69,7 @@ type pair struct {
 	next     int // number of the next snapshot
 
 	subs     Subscriptions
+	worlds   *Worlds
 	sub      *Subscription // nil until subscribe
 	probe    *probe
 	toServer fakeconn.Conn
@@ -127,6 +128,8 @@ func connect(t testing.TB, typ *snapshot.Type[ball], lamps *snapshot.Type[lamp],
 	if lamps != nil {
 		p.probe.SetTypes(p.typ.Schema(), lamps.Schema())
 	}
+	p.worlds = p.subs.Open(&p.toServer)
+	p.worlds.Show(p.now)
 	p.sub, err = p.subs.Subscribe("balls", p.probe, 1000, p.now)
 	must(t, err)
 	return p
@@ -134,7 +137,7 @@ func connect(t testing.TB, typ *snapshot.Type[ball], lamps *snapshot.Type[lamp],
 
 // reliable delivers a message of the reliable channel to the client.
 func (p *pair) reliable(t message.Type, body ...byte) error {
-	return p.subs.HandleMessage(&p.toServer, t, body, p.now)
+	return p.worlds.HandleMessage(t, body, p.now)
 }
 
 // offered delivers an offer.
@@ -197,7 +200,7 @@ func (p *pair) deliver(b []byte) {
 	p.t.Helper()
 	kind, body, err := message.Split(b)
 	must(p.t, err)
-	must(p.t, p.subs.HandleDatagram(nil, kind, body, p.now))
+	must(p.t, p.worlds.HandleDatagram(kind, body, p.now))
 }
 
 // ack delivers the client's ack, if it sent one, to the server.
@@ -239,8 +242,8 @@ func TestInitialState(t *testing.T) {
 		for _, b := range c.pieces(bytes.Clone(p.stream.mode.initial)) {
 			err = p.reliable(message.Piece, append([]byte{3}, b...)...)
 		}
-		if (err != nil) != c.err || p.sub.phase != c.phase || (p.sub.Err() != nil) != (c.phase == refusing) {
-			t.Errorf("%s: %v, phase %d, %v", name, err, p.sub.phase, p.sub.Err())
+		if (err != nil) != c.err || p.sub.feed.phase != c.phase || (p.sub.Err() != nil) != (c.phase == refusing) {
+			t.Errorf("%s: %v, phase %d, %v", name, err, p.sub.feed.phase, p.sub.Err())
 		}
 		answered(c.phase)
 		if st := p.sub.Stats(); st.Datagrams != 0 || st.Initial != uint64(len(p.stream.mode.initial)) {
@@ -259,14 +262,14 @@ func TestReplyRetry(t *testing.T) {
 			t.Fatalf("answered %x, woken at %v", p.toServer.Last, p.toServer.Woken)
 		}
 		p.now = p.toServer.Woken
-		p.subs.Tick(p.now)
+		p.worlds.Tick(p.now)
 	}
 	p.toServer.Full = false
-	if p.subs.Tick(p.now); p.toServer.Last == nil {
+	if p.worlds.Tick(p.now); p.toServer.Last == nil {
 		t.Error("not answered")
 	}
 	p.toServer.Last = nil
-	if p.subs.Tick(p.now); p.toServer.Last != nil {
+	if p.worlds.Tick(p.now); p.toServer.Last != nil {
 		t.Error("answered twice")
 	}
 }
@@ -282,7 +285,7 @@ func TestAckRate(t *testing.T) {
 		t.Errorf("%d acks at once, woken at %v, want %v", st.Acks, p.toServer.Woken, due)
 	}
 	for _, want := range []uint64{2, 2} {
-		p.subs.Tick(due)
+		p.worlds.Tick(due)
 		if st := p.sub.Stats(); st.Acks != want {
 			t.Errorf("%d acks, want %d", st.Acks, want)
 		}
@@ -295,35 +298,35 @@ func TestOfferReplaced(t *testing.T) {
 	p := newPair(t).subscribe()
 	p.offer.Number = 5
 	p.offered(p.offer)
-	if p.sub.phase != subscribed { // the initial state is known
-		t.Errorf("phase %d", p.sub.phase)
+	if p.sub.feed.phase != subscribed { // the initial state is known
+		t.Errorf("phase %d", p.sub.feed.phase)
 	}
 	p.deliver(p.snapshot())
 	if st := p.sub.Stats(); st.Datagrams != 0 {
 		t.Errorf("a message of the offer before is received: %+v", st)
 	}
 	must(t, p.reliable(message.Stop, 5))
-	if n := len(p.subs.Offered()); n != 1 || p.sub.phase != unoffered {
-		t.Errorf("phase %d, %d offers", p.sub.phase, n)
+	if n := len(p.subs.Offered()); n != 1 || p.sub.feed.phase != unoffered {
+		t.Errorf("phase %d, %d offers", p.sub.feed.phase, n)
 	}
 	p.offered(p.offer)
-	if p.subs.Reset(&fakeconn.Conn{}); p.sub.phase != subscribed {
-		t.Errorf("phase %d after the end of another link", p.sub.phase)
+	if p.subs.Open(&fakeconn.Conn{}).End(); p.sub.feed.phase != subscribed {
+		t.Errorf("phase %d after the end of another link", p.sub.feed.phase)
 	}
-	if p.subs.Reset(&p.toServer); p.sub.phase != unoffered || len(p.subs.Offered()) != 0 {
-		t.Errorf("phase %d, %d offers after the end of the link", p.sub.phase, len(p.subs.Offered()))
+	if p.worlds.End(); p.sub.feed.phase != unoffered || len(p.subs.Offered()) != 0 {
+		t.Errorf("phase %d, %d offers after the end of the link", p.sub.feed.phase, len(p.subs.Offered()))
 	}
 }
 
 // stored returns how many numbers of streams refer to the subscription, and the number of fields of
 // all stored offers.
 func (p *pair) stored() (numbers, fields int) {
-	for n, s := range p.subs.current.byNumber {
+	for n, s := range p.worlds.feeds {
 		if s != nil {
 			numbers++
 		}
-		if o := p.subs.current.offers[n]; o != nil {
-			fields += len(o.offer.Fields)
+		if o := p.worlds.offers[n]; o != nil {
+			fields += len(o.Fields)
 		}
 	}
 	return numbers, fields
@@ -401,7 +404,7 @@ func TestErrorCounts(t *testing.T) {
 	if st.BaselineMissing+st.Malformed != 4 || st.BaselineMissing == 0 || st.Malformed < 2 || p.probe.delivered != 1 {
 		t.Errorf("%+v, %d delivered", st, p.probe.delivered)
 	}
-	if err := p.subs.HandleDatagram(nil, message.Down, []byte{byte(message.Down) | 4, 1}, p.now); !errors.Is(err, message.ErrMalformed) {
+	if err := p.worlds.HandleDatagram(message.Down, []byte{byte(message.Down) | 4, 1}, p.now); !errors.Is(err, message.ErrMalformed) {
 		t.Errorf("a message of an unknown world: %v", err)
 	}
 }
@@ -466,21 +469,23 @@ func (p *pair) handle(in []byte, again *pair) {
 		case reliable && (kind == message.Offer || kind == message.Piece || kind == message.Stop):
 			_ = p.reliable(kind, body...)
 		case !reliable && (kind == message.Down || kind == message.DownFragment):
-			_ = p.subs.HandleDatagram(nil, kind, body, p.now)
+			_ = p.worlds.HandleDatagram(kind, body, p.now)
 		}
 		p.now = p.now.Add(time.Millisecond)
-		p.subs.Tick(p.now)
+		p.worlds.Tick(p.now)
 	}
-	if st := p.sub.Stats(); st.Messages != uint64(p.probe.delivered) || len(p.sub.initial) > MaxInitial {
-		p.t.Fatalf("%d delivered, %d bytes of the initial state are stored, stats %+v", p.probe.delivered, len(p.sub.initial), st)
+	if st := p.sub.Stats(); st.Messages != uint64(p.probe.delivered) || len(p.sub.feed.initial) > MaxInitial {
+		p.t.Fatalf("%d delivered, %d bytes of the initial state are stored, stats %+v", p.probe.delivered, len(p.sub.feed.initial), st)
 	}
 	if numbers, fields := p.stored(); numbers > 1 || fields > MaxStreams*maxFields {
 		p.t.Fatalf("the world has %d numbers, offers have %d fields", numbers, fields)
 	}
-	p.subs.Reset(&p.toServer)
+	p.worlds.End()
+	p.worlds = p.subs.Open(&p.toServer)
+	p.worlds.Show(p.now)
 	p.stream, p.streams, p.world, p.next = again.stream, again.streams, again.world, 0
 	p.offered(again.offer)
-	if p.sub.phase == requesting { // else the client has that state
+	if p.sub.feed.phase == requesting { // else the client has that state
 		must(p.t, p.reliable(message.Piece, append([]byte{3}, p.stream.mode.initial...)...))
 	}
 	must(p.t, p.streams.HandleReply(p.toServer.Last[1:], &p.queue, p.now))

@@ -50,6 +50,7 @@ type playback struct {
 	report  Report
 	limit   int64
 	all     replication.Subscriptions
+	worlds  *replication.Worlds
 	sub     *replication.Subscription
 	world   *world
 	at      time.Duration
@@ -67,6 +68,7 @@ func Run(r io.Reader, o Options) (Report, error) {
 		p.limit = budget.Default
 	}
 	p.report.Player = o.Player
+	p.open()
 	for p.err == nil {
 		rec, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -85,7 +87,8 @@ func Run(r io.Reader, o Options) (Report, error) {
 			}
 		case *record.Closed:
 			if b.Player == p.report.Player {
-				p.all.Reset(link{})
+				p.worlds.End()
+				p.open()
 			}
 		}
 	}
@@ -106,7 +109,7 @@ func (p *playback) message(b *record.Message) {
 	switch {
 	case p.sub == nil || b.Player != p.report.Player:
 	case b.Sent && (t == message.Offer || t == message.Piece || t == message.Stop):
-		_ = p.all.HandleMessage(link{}, t, body, p.now()) // an error is one of the server, or of a damaged file
+		_ = p.worlds.HandleMessage(t, body, p.now()) // an error is one of the server, or of a damaged file
 	case !b.Sent && t == message.Reply && len(body) >= 2 && replication.Answer(body[1]) == replication.Ready && body[0] == p.world.offer.Number:
 		p.restart()
 	}
@@ -133,6 +136,12 @@ func (p *playback) offered(player uint64, body []byte) {
 // maxWorlds limits the names that a report contains.
 const maxWorlds = 64
 
+// open begins a session.
+func (p *playback) open() {
+	p.worlds = p.all.Open(link{})
+	p.worlds.Show(p.now())
+}
+
 func (p *playback) subscribe() {
 	p.sub, p.err = p.all.Subscribe(p.options.World, p.world, replication.MaxRate, p.now())
 }
@@ -152,7 +161,7 @@ func (p *playback) datagram(b []byte) {
 		}
 	}
 	if err == nil && (t == message.Down || t == message.DownFragment) {
-		_ = p.all.HandleDatagram(link{}, t, body, p.now()) // a message of another world
+		_ = p.worlds.HandleDatagram(t, body, p.now()) // a message of another world
 	}
 }
 

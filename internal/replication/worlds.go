@@ -1,0 +1,317 @@
+package replication
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/uplink-rpc/uplink/internal/message"
+	"github.com/uplink-rpc/uplink/transport"
+)
+
+// Worlds are those that one server offers to a client. What it sends of those to which the client
+// has subscribed is kept, until Show passes it on. The methods are safe for concurrent use.
+type Worlds struct {
+	all  *Subscriptions
+	link Link
+	acks acks
+
+	// Guarded by Subscriptions.mu:
+	offers [MaxStreams]*Offer // by number
+	feeds  [MaxStreams]*feed  // by the number of the offer
+	ended  bool
+}
+
+// Show makes the server the current one: what it sends is passed on to the receivers from now on,
+// after the messages of the former one that are due. It calls methods of receivers, on the
+// goroutine that receives.
+func (w *Worlds) Show(now time.Time) {
+	all := w.all
+	all.locked(func() {
+		if all.current != nil && all.current != w {
+			all.current.end()
+		}
+		if !w.ended {
+			all.current = w
+		}
+	})
+	all.deliverGame() // of the former server
+	var adopted []Receiver
+	all.locked(func() {
+		if all.current != w {
+			return
+		}
+		for _, s := range all.list {
+			if f := w.feed(s); f != nil {
+				f.adopt()
+				adopted = append(adopted, s.receiver)
+			} else {
+				w.acceptFor(s, now)
+			}
+		}
+	})
+	all.deliverGame()
+	for _, r := range adopted {
+		r.Deliver()
+	}
+}
+
+// End withdraws what the server offered, when the session has ended.
+func (w *Worlds) End() {
+	all := w.all
+	all.locked(w.end)
+	all.deliverGame()
+}
+
+func (w *Worlds) end() {
+	for n := range w.offers {
+		w.withdraw(uint8(n))
+	}
+	w.ended = true
+	w.all.open = slices.DeleteFunc(w.all.open, func(o *Worlds) bool { return o == w })
+	if w.all.current == w {
+		w.all.current = nil
+	}
+}
+
+// feed returns the feed of a subscription, or nil.
+func (w *Worlds) feed(s *Subscription) *feed {
+	for _, f := range w.feeds {
+		if f != nil && f.sub == s {
+			return f
+		}
+	}
+	return nil
+}
+
+// acceptFor accepts the offer for a subscription, if there is one.
+func (w *Worlds) acceptFor(s *Subscription, now time.Time) {
+	for _, o := range w.offers {
+		if o != nil && o.Name == s.name {
+			w.accept(s, o, now)
+		}
+	}
+}
+
+// accept accepts an offer, in place of an earlier one. A world of a server that is not the current
+// one waits for Show if its receiver is no Standby.
+func (w *Worlds) accept(s *Subscription, o *Offer, now time.Time) {
+	if f := w.feed(s); f != nil {
+		w.drop(f) // a world has one number at a time
+	}
+	r := s.receiver
+	if w.all.current != w {
+		standby, ok := r.(Standby)
+		if !ok {
+			return
+		}
+		r = standby.Spare()
+	}
+	f := newFeed(w, s, r, o, now)
+	w.feeds[o.Number] = f
+	if f.isCurrent() {
+		s.use(f)
+	}
+	f.accept(now)
+}
+
+// drop ends a feed.
+func (w *Worlds) drop(f *feed) {
+	w.feeds[f.offer.Number] = nil
+	f.end()
+}
+
+// withdraw forgets an offer.
+func (w *Worlds) withdraw(n uint8) {
+	if f := w.feeds[n]; f != nil {
+		w.drop(f)
+	}
+	w.offers[n] = nil
+}
+
+// leave tells the server that the client does not receive a world any more.
+func (w *Worlds) leave(s *Subscription, now time.Time) {
+	f := w.feed(s)
+	if f == nil {
+		return
+	}
+	refused := f.phase == refusing
+	w.drop(f)
+	if !refused {
+		f.phase = refusing
+		f.reply(now)
+	}
+}
+
+// Progress is how far the worlds of a standby have arrived.
+type Progress uint8
+
+const (
+	Absent   Progress = iota // nothing has arrived of one of them
+	Arriving                 // objects of the view of one of them are missing
+	Complete
+)
+
+// Prepared returns how far those worlds have arrived that are received from the current server: the
+// least of them counts. A world that was refused, or that has not become
+// complete in time, counts as complete.
+func (w *Worlds) Prepared(now time.Time) Progress {
+	w.all.mu.Lock()
+	defer w.all.mu.Unlock()
+	least := Complete
+	for _, s := range w.all.list {
+		if s.feed.is(subscribed) {
+			least = min(least, w.feed(s).progress(now))
+		}
+	}
+	return least
+}
+
+// Reached reports whether a message of a tick or a later one was received of the world with that
+// number, or there is no such world any more.
+func (w *Worlds) Reached(number uint8, tick uint64) bool {
+	w.all.mu.Lock()
+	defer w.all.mu.Unlock()
+	f := w.feeds[number]
+	return !f.is(subscribed) || f.newest >= tick
+}
+
+// HandleMessage handles a message of the reliable channel: an offer, a piece of an initial state, a
+// message of the game, or a stop. It returns an error that wraps message.ErrMalformed if no server
+// sends the message.
+func (w *Worlds) HandleMessage(t message.Type, b []byte, now time.Time) error {
+	err := w.handleMessage(t, b, now)
+	w.all.deliverGame()
+	return err
+}
+
+func (w *Worlds) handleMessage(t message.Type, b []byte, now time.Time) error {
+	w.all.mu.Lock()
+	defer w.all.mu.Unlock()
+	if w.ended {
+		return nil
+	}
+	if t == message.Offer {
+		o, err := ParseOffer(b)
+		if err != nil {
+			return err
+		}
+		w.offer(&o, now)
+		return nil
+	}
+	n, rest, err := parseNumber(b)
+	if err != nil {
+		return err
+	}
+	if t == message.Stop {
+		w.withdraw(n)
+		return nil
+	}
+	f := w.feeds[n]
+	switch {
+	case f == nil: // unsubscribed in the meantime
+		return nil
+	case t == message.GameMessage:
+		err = f.game.parse(rest)
+		f.game.Reach(f.newest)
+		return err
+	}
+	return f.receivePiece(rest, now)
+}
+
+// offer handles an offer.
+func (w *Worlds) offer(o *Offer, now time.Time) {
+	w.withdraw(o.Number)
+	w.offers[o.Number] = o
+	for _, s := range w.all.list {
+		if s.name == o.Name {
+			w.accept(s, o, now)
+		}
+	}
+}
+
+// HandleDatagram handles a message of a world, or a fragment. It returns an error if the server has
+// not offered the world.
+func (w *Worlds) HandleDatagram(t message.Type, b []byte, at time.Time) error {
+	decoded, err := w.handleDatagram(t, b, at)
+	w.all.deliverGame()
+	if decoded != nil {
+		decoded.Deliver()
+	}
+	return err
+}
+
+// handleDatagram returns the receiver that has decoded a message to pass on, or nil.
+func (w *Worlds) handleDatagram(t message.Type, b []byte, at time.Time) (decoded Receiver, err error) {
+	n := Number(b)
+	w.all.mu.Lock()
+	defer w.all.mu.Unlock()
+	f := w.feeds[n]
+	switch {
+	case f.is(subscribed):
+	case w.ended || w.offers[n] != nil: // sent before the client unsubscribed, or to an old link
+		return nil, nil
+	default:
+		return nil, fmt.Errorf("%w: a message of a world that was not offered", message.ErrMalformed)
+	}
+	if err = f.handleDatagram(t, b[1:], at); err != nil || !f.isCurrent() {
+		return nil, nil // the feed has counted the error
+	}
+	return f.receiver, nil
+}
+
+// Tick sends replies and acks that are due. It wakes the link at the time of the next call.
+func (w *Worlds) Tick(now time.Time) {
+	w.all.mu.Lock()
+	defer w.all.mu.Unlock()
+	for _, f := range w.feeds {
+		if f != nil {
+			f.tick(now)
+		}
+	}
+}
+
+// Unoffered returns the names of the worlds to which the client has subscribed, and that the server
+// has not offered within [OfferWait] of the subscription, or of the first call in a session: each
+// once, until it is offered. It tells the server, and wakes the link at the time of the next call.
+func (w *Worlds) Unoffered(now time.Time) (worlds []string) {
+	w.all.mu.Lock()
+	defer w.all.mu.Unlock()
+	for _, s := range w.all.list {
+		if w.feed(s) != nil || s.told {
+			continue
+		}
+		if s.unoffered.IsZero() {
+			s.unoffered = now
+		}
+		if at := s.unoffered.Add(OfferWait); now.Before(at) {
+			w.link.Wake(at)
+			continue
+		}
+		s.told = true
+		worlds = append(worlds, s.name)
+		why := message.BindAnswer{Reason: message.ReasonUnknown, Theirs: s.name}
+		if b, err := AppendExplained(nil, NoOffer, Refused, &why); err == nil {
+			_ = w.link.SendReliable(b) // what the program learns is not less without it
+		}
+	}
+	return worlds
+}
+
+// SendWithAcks sends a message of the client that is not about worlds, at most transport.MaxPayload
+// bytes. Acks that are due precede it if there is room.
+func (w *Worlds) SendWithAcks(msg []byte, now time.Time) error {
+	q := &w.acks
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	room := transport.MaxPayload - len(msg)
+	if room < message.MaxDownAck {
+		return w.link.Send(msg)
+	}
+	q.carriers.Left(now, maxCarrierInterval)
+	if len(q.due) == 0 {
+		return w.link.Send(msg)
+	}
+	q.buf = append(q.take(q.buf[:0], room, now), msg...)
+	return w.link.Send(q.buf)
+}
