@@ -92,7 +92,7 @@ void ask_reset(AreaDecoder *d, uint16_t newest) {
 
 // initial returns the coded initial set of a session.
 Data initial(const std::string &name) {
-  std::ifstream in(UPLINK_TESTDATA "/../snapshot/testdata/" + name + ".initial");
+  std::ifstream in(UPLINK_TESTDATA "/../internal/snapshot/testdata/" + name + ".initial");
   std::string line;
   std::getline(in, line);
   return unhex(line);
