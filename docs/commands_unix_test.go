@@ -125,7 +125,7 @@ func TestCommands(t *testing.T) {
 func workplace(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"deploy", "trace"} {
+	for _, name := range []string{"deploy", "internal/sample"} {
 		must(t, os.CopyFS(filepath.Join(dir, name), os.DirFS(filepath.Join("..", name))))
 	}
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "bin", "uplink"), "../cmd/uplink")
