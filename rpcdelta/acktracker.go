@@ -252,3 +252,56 @@ func (t *ackTracker) reset() {
 	t.coder.reset()
 	t.known.Reset()
 }
+
+// repairs returns how many times a payload can be repeated by the deadline of all its frames after
+// its ack did not arrive. It is 0 while acks do not show losses, and while no payload of the last
+// two deadlines was acked, because nothing arrives then.
+func (t *ackTracker) repairs() int {
+	a := &t.repair.acks
+	silent := t.next-t.resolved > 2*uint64(t.deadline)
+	if t.repair.payloads == nil || t.redundancy.setting != RedundancyAuto || a.periods == 0 || a.prompt < promptShare || silent {
+		return 0
+	}
+	return max(0, min(t.deadline, MaxRepairAge)-t.batch-a.usual())
+}
+
+// overdue returns how many more times payload n is to be repeated because it is lost or its ack is
+// overdue, and the number of ticks after this one in which that helps all frames that only this
+// payload brings. Only frames before the given one count.
+func (t *ackTracker) overdue(n, before uint64) (copies, left int) {
+	f := t.sent.Get(n)
+	if f == nil || f.fresh == 0 || t.repair.payloads.Get(n) == nil || n >= t.resolved && int(t.next-1-n) <= t.repair.acks.usual() {
+		return 0, 0
+	}
+	left = t.deadline
+	for q := n + 1 - uint64(f.fresh); q <= n && q < before; q++ {
+		f, age := t.sent.Get(q), int(t.next-1-q)
+		planned := t.redundancy.limited(f.planned)
+		if f.delivered || f.payloads >= planned || age > t.deadline {
+			continue
+		}
+		copies = max(copies, int(planned-f.payloads))
+		left = min(left, t.deadline-age)
+	}
+	return copies, left
+}
+
+// repairable returns the oldest payload that may be repeated.
+func (t *ackTracker) repairable() uint64 {
+	age := uint64(min(t.deadline, MaxRepairAge))
+	return max(t.opened, t.next-1-min(age, t.next-1))
+}
+
+// repairIsDue reports whether a payload has to be repeated in this tick, because it could otherwise
+// not be repeated as often as planned.
+func (t *ackTracker) repairIsDue() bool {
+	if t.repairs() == 0 {
+		return false
+	}
+	for n := t.repairable(); n < t.next; n++ {
+		if copies, left := t.overdue(n, t.next); copies > left {
+			return true
+		}
+	}
+	return false
+}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/adaptive"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Codec identifies a coding of the difference of two frames.
@@ -113,3 +115,28 @@ var ErrTooLarge = errors.New("rpcdelta: frame too large")
 // ErrAck reports an ack that cannot be genuine: it refers to frames that were never sent, or to an
 // epoch that the encoder did not open.
 var ErrAck = errors.New("rpcdelta: impossible ack")
+
+// reach returns the maximum age of a baseline: the smaller of both rings, ring frames, holds it,
+// and the codec looks back that far.
+func (c Codec) reach(ring int) uint64 {
+	if c == Adaptive {
+		ring = min(ring, adaptive.MaxRing)
+	}
+	return uint64(ring - 1)
+}
+
+// headerBits returns the length of a header. The coded part of rle starts at a byte boundary.
+func (c Codec) headerBits(h *wire.Header) int {
+	if c == RLE {
+		return 8 * h.Size()
+	}
+	return h.Bits()
+}
+
+// newFrames returns the store of accepted frames, for baselines of the last ring frames.
+func (c Codec) newFrames(s *schema.Schema, ring int) *adaptive.Frames {
+	if c == Adaptive {
+		ring += adaptive.LearnReach
+	}
+	return adaptive.NewFrames(s.Components(), s.Strings(), ring)
+}

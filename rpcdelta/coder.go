@@ -58,31 +58,6 @@ type coder interface {
 // maxUnderestimate exceeds the maximum underestimate of keyframeBytes, in bytes.
 const maxUnderestimate = 16
 
-// reach returns the maximum age of a baseline: the smaller of both rings, ring frames, holds it,
-// and the codec looks back that far.
-func (c Codec) reach(ring int) uint64 {
-	if c == Adaptive {
-		ring = min(ring, adaptive.MaxRing)
-	}
-	return uint64(ring - 1)
-}
-
-// headerBits returns the length of a header. The coded part of rle starts at a byte boundary.
-func (c Codec) headerBits(h *wire.Header) int {
-	if c == RLE {
-		return 8 * h.Size()
-	}
-	return h.Bits()
-}
-
-// newFrames returns the store of accepted frames, for baselines of the last ring frames.
-func (c Codec) newFrames(s *schema.Schema, ring int) *adaptive.Frames {
-	if c == Adaptive {
-		ring += adaptive.LearnReach
-	}
-	return adaptive.NewFrames(s.Components(), s.Strings(), ring)
-}
-
 // hashFrame returns a 16-bit hash of a frame. Both ends compare it once per second.
 func hashFrame(f *schema.Frame) uint16 {
 	h := fnv.Offset
@@ -118,9 +93,14 @@ func (c rleCoder) measure(p *payload, m cost.Meter) (bits float64) {
 	return c.codec.Measure(p.Frames[0], p.reference(), m)
 }
 
-func (c rleCoder) keyframeBytes(f *schema.Frame) int  { return c.codec.KeyframeBytes(f) }
+func (c rleCoder) keyframeBytes(f *schema.Frame) int { return c.codec.KeyframeBytes(f) }
+
 func (c rleCoder) minKeyframeBytes(*schema.Frame) int { return 0 }
-func (c rleCoder) learn(uint64) bool                  { return true }
-func (c rleCoder) pass(uint64)                        {}
-func (c rleCoder) reset()                             {}
-func (c rleCoder) hash() uint16                       { return 0 }
+
+func (c rleCoder) learn(uint64) bool { return true }
+
+func (c rleCoder) pass(uint64) {}
+
+func (c rleCoder) reset() {}
+
+func (c rleCoder) hash() uint16 { return 0 }

@@ -184,3 +184,6 @@ func checkShared(codec *Codec, rpc int, ring, peerRing *int) error {
 	}
 	return errors.Join(errs...)
 }
+
+// combines reports whether a payload can contain several frames.
+func (c *EncoderConfig) combines() bool { return !c.Reliable && c.Codec != RLE }

@@ -249,3 +249,31 @@ func (e *Encoder) Redundancy() int { return e.redundancy.max() }
 // Loss returns estimates, based on recent acks, of the share of payloads that are lost and of the
 // mean length of a loss burst, in payloads. They are 0 and 1 without loss.
 func (e *Encoder) Loss() (share, burst float64) { return e.redundancy.loss.estimates() }
+
+// AppendRepair appends a payload that is to be repeated because its ack is overdue, or returns dst
+// unchanged if there is none. Call it after [Encoder.AppendHeld] until then; the payloads may leave
+// in one datagram. They have at most RedundancyBytes in all. The decoder must have a RepairTime. It
+// does not allocate once warm.
+func (e *Encoder) AppendRepair(dst []byte) []byte {
+	r := &e.repair
+	if e.repairs() == 0 {
+		return dst
+	}
+	oldest := e.next - 1 - uint64(e.sent.Get(e.next-1).older) // of the payload in the same datagram
+	for r.next = max(r.next, e.repairable()); r.next < oldest; {
+		n := r.next
+		r.next++
+		if copies, _ := e.overdue(n, oldest); copies == 0 {
+			continue
+		}
+		if b := r.payloads.Get(n); b != nil && len(*b) <= r.room {
+			r.room -= len(*b)
+			e.sent.Get(n).repaired = true
+			for q := n + 1 - uint64(e.sent.Get(n).fresh); q <= n; q++ {
+				e.sent.Get(q).payloads++
+			}
+			return append(dst, *b...)
+		}
+	}
+	return dst
+}

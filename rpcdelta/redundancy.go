@@ -18,9 +18,6 @@ type redundancy struct {
 	excess   float64                // sum of the frames' probabilities to be lost, less their targets
 }
 
-// combines reports whether a payload can contain several frames.
-func (c *EncoderConfig) combines() bool { return !c.Reliable && c.Codec != RLE }
-
 func newRedundancy(c *EncoderConfig) redundancy {
 	r := redundancy{limit: MaxRedundancy, deadline: c.Deadline, target: 1 - c.Delivery, urgent: c.UrgentLoss}
 	r.configure(c)

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
+	"github.com/uplink-rpc/uplink/internal/codec/fnv"
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
@@ -198,10 +200,6 @@ func (pc *payloadCodec) newRecord(id uint16) *record {
 	return r
 }
 
-func (p *packet) sort() {
-	slices.SortFunc(p.updates, func(a, b *record) int { return int(a.object.ID) - int(b.object.ID) })
-}
-
 // rare codes a number that is 0 most of the time.
 func (pc *payloadCodec) rare(of int, v int64) int64 {
 	if !pc.Bit(&pc.out.state.rare[of], v != 0) {
@@ -253,4 +251,218 @@ func (pc *payloadCodec) position(row []int32) (at [3]int64) {
 		at[k] = int64(row[f.at+k])
 	}
 	return at
+}
+
+// codeInputs codes ticks, each against the previous one, the first against the base packet.
+func (pc *payloadCodec) codeInputs(l *inputLog) bool {
+	s, o := pc.out.state, pc.out
+	pc.older = pc.older[:0]
+	if !pc.keyframe {
+		pc.older = append(pc.older, pc.base.inputs...)
+	}
+	expect := int64(1)
+	if !pc.keyframe {
+		expect = pc.base.to - pc.base.from
+	}
+	n := expect + pc.rare(rareTicks, o.to-o.from-expect)
+	if n < 0 || n > MaxTicks {
+		return false
+	}
+	if n > 0 {
+		behind := pc.rare(rareBehind, o.tick+1-o.to)
+		o.to = o.tick + 1 - behind
+		o.from = o.to - n
+	}
+	for t := o.from; t < o.from+n; t++ {
+		if pc.Decoding {
+			l.open(t)
+		}
+		slot := l.slot(t)
+		slot.known = pc.Bit(&s.input[0], slot.known)
+		switch {
+		case !slot.known:
+		case pc.Bit(&s.input[1], slices.Equal(slot.flat, pc.older)):
+			slot.flat = append(slot.flat[:0], pc.older...)
+		case !pc.flat(slot):
+			return false
+		default:
+			pc.older = append(pc.older[:0], slot.flat...)
+		}
+	}
+	o.inputs = append(o.inputs[:0], pc.older...)
+	return true
+}
+
+// flat codes the inputs of a tick against those in pc.older.
+func (pc *payloadCodec) flat(slot *tickSlot) bool {
+	s := pc.out.state
+	size, n := len(slot.flat), len(pc.older)
+	if !pc.Bit(&s.input[2], size == n) {
+		coded := pc.rare(rareBytes, int64(size))
+		if coded < 0 || coded > maxTickBytes {
+			return false
+		}
+		n = int(coded)
+	}
+	differed := 0
+	for i := range n {
+		was, is := byte(0), byte(0)
+		if i < len(pc.older) {
+			was = pc.older[i]
+		}
+		if !pc.Decoding {
+			is = slot.flat[i]
+		}
+		if is, differed = pc.codeByte(&s.inputs, differed, is, was); pc.Decoding {
+			slot.flat = append(slot.flat, is)
+		}
+	}
+	return !pc.Decoding || wellFormed(slot.flat)
+}
+
+// hash returns the hash of the divergence check: of models and baselines.
+func (pc *payloadCodec) hash() uint16 {
+	h, s := fnv.Offset, pc.out.state
+	add := func(x int64) { h = h.Add(uint64(x)); h ^= h >> 29 }
+	for i := range s.fields {
+		for _, v := range s.fields[i].bias {
+			add(int64(v))
+		}
+	}
+	for i := range s.member {
+		add(int64(s.member[i].P)<<16 | int64(s.same[i/ageContexts][i%ageContexts].P))
+	}
+	for i := range pc.bases {
+		r := pc.baseline(int32(i))
+		add(int64(r.object.ID)<<8 | int64(r.object.Generation))
+		for _, x := range pc.plan.wordsOf(r) {
+			add(int64(x))
+		}
+	}
+	return uint16(h >> 48)
+}
+
+// codeMotion codes a field of numbers or angles, predicted from the baseline and velocities.
+func (pc *payloadCodec) codeMotion(i int, o *objectContext) {
+	f := &pc.plan.fields[i]
+	cur, was := o.now[f.at:f.at+f.N], o.was[f.at:f.at+f.N]
+	var move [3]int64 // predicted change, Q4
+	unsteady, speed, velocity := int64(0), int64(0), int64(0)
+	switch {
+	case f.by >= 0:
+		v := pc.plan.fields[f.by].at
+		for k := range cur {
+			then, is := int64(o.was[v+k])*f.per, int64(o.now[v+k])*f.per
+			move[k] = clampTerm(((then+is)*o.elapsed>>1 + is - then) >> 12)
+			speed += fixed.Abs(is) * o.elapsed >> 12
+			unsteady += fixed.Abs(is-then) * o.elapsed >> 12
+		}
+		velocity = o.misses[f.by]
+	case f.trend < 0:
+		slows := min(o.elapsed, maxSlowing) * slowing
+		for k := range cur {
+			move[k] = -int64(was[k]) * slows >> 8
+			speed += fixed.Abs(int64(was[k])) * 16
+		}
+	default:
+		for k := range cur {
+			move[k] = clampTerm(int64(o.trends[f.trend+k]) * o.elapsed >> 5)
+			unsteady += fixed.Abs(move[k])
+		}
+	}
+	c := &o.scales
+	c.init(f, &pc.out.state.fields[i], o.elapsed, fixed.Log2(unsteady), fixed.Log2(speed), o.miss(i), velocity)
+	for k := range cur {
+		guess := f.clampPrediction(int64(was[k])*16 + move[k])
+		v := (guess + 8) >> 4
+		d := pc.number(c.level(k), f.wrapDifference(int64(cur[k])-v))
+		if pc.Decoding {
+			cur[k] = pc.addDifference(f, v, d)
+		}
+		if c.learn(k, (v+d)*16-guess); f.trend >= 0 {
+			o.newTrends[f.trend+k] = uint64(fixed.Clamp(f.wrapDifference(int64(cur[k])-int64(was[k]))*256/o.elapsed, -1<<30, 1<<30))
+		}
+	}
+	o.setMissed(i)
+}
+
+func (pc *payloadCodec) addDifference(f *field, v, d int64) int32 {
+	if f.turn > 0 {
+		pc.Bad = pc.Bad || fixed.Wrap(d, f.turn) != d
+		return int32(int64(f.Lo) + fixed.Mod(v+d-int64(f.Lo), f.turn))
+	}
+	return pc.Check(v+d, f.Lo, f.Hi)
+}
+
+// codeQuat codes an orientation, predicted from the baseline and its angular velocity.
+func (pc *payloadCodec) codeQuat(i int, o *objectContext) {
+	s, f := pc.out.state, &pc.plan.fields[i]
+	cur, gr := o.now[f.at:f.at+f.N], &f.grain
+	var q quat.Fixed
+	gr.Unpack(&q, o.was[f.at:f.at+f.N])
+	unsteady, speed, velocity := int64(0), int64(0), int64(0)
+	if f.by >= 0 {
+		v := pc.plan.fields[f.by].at
+		var turn [3]int64
+		for k := range turn {
+			then, is := int64(o.was[v+k])*f.per, int64(o.now[v+k])*f.per
+			turn[k] = clampAngle(((then+is)*o.elapsed>>1 + is - then) >> perShift)
+			speed += min(fixed.Abs(is)*o.elapsed>>perShift, maxAngle)
+			unsteady += min(fixed.Abs(is-then)*o.elapsed>>perShift, maxAngle)
+		}
+		was := q
+		q.ExpAny(turn)
+		q.Mul(&q, &was)
+		velocity = o.misses[f.by]
+	}
+	unsteady, speed = gr.Size(unsteady), gr.Size(speed)
+	learned := o.miss(i)
+	largest, other := s.largest.Code(&pc.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((unsteady+learned)>>9, 0, quat.Doubts-1)))
+	pc.Store(&cur[0], int32(largest))
+	if q[largest] < 0 {
+		q[0], q[1], q[2], q[3] = -q[0], -q[1], -q[2], -q[3]
+	}
+	c := &o.scales
+	c.init(f, &s.fields[i], o.elapsed, unsteady, speed, learned, velocity)
+	if other {
+		for k := range c.common {
+			c.common[k] += c.to[k].other * logBias
+		}
+	}
+	for e, k := 0, 0; e < 4; e++ {
+		if e == largest {
+			continue
+		}
+		guess := fixed.Clamp(gr.Pack(q[e]), int64(f.Lo)*16, int64(f.Hi)*16)
+		v := (guess + 8) >> 4
+		d := pc.number(c.level(k), int64(cur[k+1])-v)
+		if pc.Decoding {
+			cur[k+1] = pc.Check(v+d, f.Lo, f.Hi)
+		}
+		c.learn(k, (v+d)*16-guess)
+		k++
+	}
+	o.setMissed(i)
+}
+
+// number codes a number of at most 32 bits.
+func (pc *payloadCodec) number(level int, v int64) int64 {
+	t := &tables[level]
+	if !pc.Decoding {
+		size := uint64(fixed.Abs(v))
+		s, rest := class(size)
+		pc.Enc.SymbolRaw(t, s, size<<1|uint64(v)>>63, rest)
+		return v
+	}
+	s := pc.Dec.Symbol(t)
+	if s == 0 {
+		return 0
+	}
+	size, rest := lowest(s)
+	x := pc.Dec.Raw(rest + 1)
+	v = int64(size | x>>1)
+	if x&1 != 0 {
+		return -v
+	}
+	return v
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/internal/codec/rowpack"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/schema"
@@ -261,3 +262,77 @@ func (p *plan) rareLevels() [rareNumbers]int {
 	}
 	return l
 }
+
+func (p *plan) newState() *modelState {
+	s := &modelState{fields: make([]fieldModel, len(p.fields)), flags: make([][4]rangecoder.Prob, len(p.flags)), texts: make([]textModel, len(p.strings)), pace: 1}
+	for i := range s.fields {
+		rangecoder.Fill(s.fields[i].kept[:], 6000, 4)
+	}
+	rangecoder.Fill(s.rare[:], 6000, 4)
+	for i := range s.flags {
+		rangecoder.Fill(s.flags[i][:], 4000, 4)
+	}
+	for i := range s.texts {
+		t := &s.texts[i]
+		rangecoder.Fill(t.changed[:], 4000, 4)
+		t.length = rangecoder.Prob{P: rangecoder.Half}
+		rangecoder.Fill(t.bytes.differs[:], rangecoder.Half, 0)
+		rangecoder.Fill(t.bytes.flip[:], rangecoder.Half, 0)
+	}
+	for i := range s.same {
+		rangecoder.Fill(s.same[i][:], rangecoder.Half, 0)
+	}
+	rangecoder.Fill(s.member[:], 16384, 2)
+	s.largest.Init()
+	rangecoder.Fill(s.zero[:], rangecoder.Half, 0)
+	s.near = rangecoder.Prob{P: rangecoder.Half}
+	rangecoder.Fill(s.more[:], rangecoder.Half, 0)
+	rangecoder.Fill(s.gone[:], 1000, 8)
+	s.regenerated = rangecoder.Prob{P: 1000, N: 8}
+	rangecoder.Fill(s.held[:], 60000, 4)
+	rangecoder.Fill(s.viewer[:], 60000, 4)
+	rangecoder.Fill(s.input[:], 50000, 2)
+	rangecoder.Fill(s.inputs.differs[:], 16384, 2)
+	rangecoder.Fill(s.inputs.flip[:], 20000, 2)
+	return s
+}
+
+// weigh sets the weights of all fields.
+func (p *plan) weigh() {
+	for i := range p.fields {
+		f := &p.fields[i]
+		switch {
+		case f.by >= 0:
+			f.scale = &movedScale
+		case p.isVelocity(i):
+			f.scale = &velocityScale
+		default:
+			f.scale = &otherScale
+		}
+	}
+}
+
+// clampPrediction limits a prediction, Q4, to the bounds of the field.
+func (f *field) clampPrediction(v int64) int64 {
+	if f.turn > 0 {
+		return int64(f.Lo)*16 + fixed.Mod(v-int64(f.Lo)*16, f.turn*16)
+	}
+	return fixed.Clamp(v, int64(f.Lo)*16, int64(f.Hi)*16)
+}
+
+// wrapDifference returns a difference, that of angles wrapped to half a turn.
+func (f *field) wrapDifference(d int64) int64 {
+	if f.turn > 0 {
+		return fixed.Wrap(d, f.turn)
+	}
+	return d
+}
+
+// The data of a record are the packed row, the logarithm of each field's residual (see missShift),
+// eight in each element, and the changes per tick of components with a trend (Q8).
+
+func (p *plan) wordsOf(r *record) []uint64 { return r.data[:p.packing.Words()] }
+
+func (p *plan) missesOf(r *record) []uint64 { return r.data[p.packing.Words():p.trendsAt] }
+
+func (p *plan) trendsOf(r *record) []uint64 { return r.data[p.trendsAt:] }

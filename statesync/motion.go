@@ -37,21 +37,6 @@ var (
 	}
 )
 
-// weigh sets the weights of all fields.
-func (p *plan) weigh() {
-	for i := range p.fields {
-		f := &p.fields[i]
-		switch {
-		case f.by >= 0:
-			f.scale = &movedScale
-		case p.isVelocity(i):
-			f.scale = &velocityScale
-		default:
-			f.scale = &otherScale
-		}
-	}
-}
-
 // scaleContext predicts the scales of a field's residuals.
 type scaleContext struct {
 	to     *scaleWeights
@@ -85,135 +70,16 @@ func (c *scaleContext) learn(k int, residual int64) {
 	c.missed += fixed.Abs(residual)
 }
 
-// codeMotion codes a field of numbers or angles, predicted from the baseline and velocities.
-func (pc *payloadCodec) codeMotion(i int, o *objectContext) {
-	f := &pc.plan.fields[i]
-	cur, was := o.now[f.at:f.at+f.N], o.was[f.at:f.at+f.N]
-	var move [3]int64 // predicted change, Q4
-	unsteady, speed, velocity := int64(0), int64(0), int64(0)
-	switch {
-	case f.by >= 0:
-		v := pc.plan.fields[f.by].at
-		for k := range cur {
-			then, is := int64(o.was[v+k])*f.per, int64(o.now[v+k])*f.per
-			move[k] = clampTerm(((then+is)*o.elapsed>>1 + is - then) >> 12)
-			speed += fixed.Abs(is) * o.elapsed >> 12
-			unsteady += fixed.Abs(is-then) * o.elapsed >> 12
-		}
-		velocity = o.misses[f.by]
-	case f.trend < 0:
-		slows := min(o.elapsed, maxSlowing) * slowing
-		for k := range cur {
-			move[k] = -int64(was[k]) * slows >> 8
-			speed += fixed.Abs(int64(was[k])) * 16
-		}
-	default:
-		for k := range cur {
-			move[k] = clampTerm(int64(o.trends[f.trend+k]) * o.elapsed >> 5)
-			unsteady += fixed.Abs(move[k])
-		}
-	}
-	c := &o.scales
-	c.init(f, &pc.out.state.fields[i], o.elapsed, fixed.Log2(unsteady), fixed.Log2(speed), o.miss(i), velocity)
-	for k := range cur {
-		guess := f.clampPrediction(int64(was[k])*16 + move[k])
-		v := (guess + 8) >> 4
-		d := pc.number(c.level(k), f.wrapDifference(int64(cur[k])-v))
-		if pc.Decoding {
-			cur[k] = pc.addDifference(f, v, d)
-		}
-		if c.learn(k, (v+d)*16-guess); f.trend >= 0 {
-			o.newTrends[f.trend+k] = uint64(fixed.Clamp(f.wrapDifference(int64(cur[k])-int64(was[k]))*256/o.elapsed, -1<<30, 1<<30))
-		}
-	}
-	o.setMissed(i)
-}
-
 // A velocity is expected to fall by slowing/4096 per tick, for up to maxSlowing ticks.
 const (
 	slowing    = 39
 	maxSlowing = 60
 )
 
-// clampPrediction limits a prediction, Q4, to the bounds of the field.
-func (f *field) clampPrediction(v int64) int64 {
-	if f.turn > 0 {
-		return int64(f.Lo)*16 + fixed.Mod(v-int64(f.Lo)*16, f.turn*16)
-	}
-	return fixed.Clamp(v, int64(f.Lo)*16, int64(f.Hi)*16)
-}
-
-// wrapDifference returns a difference, that of angles wrapped to half a turn.
-func (f *field) wrapDifference(d int64) int64 {
-	if f.turn > 0 {
-		return fixed.Wrap(d, f.turn)
-	}
-	return d
-}
-
-func (pc *payloadCodec) addDifference(f *field, v, d int64) int32 {
-	if f.turn > 0 {
-		pc.Bad = pc.Bad || fixed.Wrap(d, f.turn) != d
-		return int32(int64(f.Lo) + fixed.Mod(v+d-int64(f.Lo), f.turn))
-	}
-	return pc.Check(v+d, f.Lo, f.Hi)
-}
-
 func clampTerm(v int64) int64 { return fixed.Clamp(v, -1<<40, 1<<40) }
 
 // perShift converts from perBits to Q16.
 const perShift = perBits - quat.Shift
-
-// codeQuat codes an orientation, predicted from the baseline and its angular velocity.
-func (pc *payloadCodec) codeQuat(i int, o *objectContext) {
-	s, f := pc.out.state, &pc.plan.fields[i]
-	cur, gr := o.now[f.at:f.at+f.N], &f.grain
-	var q quat.Fixed
-	gr.Unpack(&q, o.was[f.at:f.at+f.N])
-	unsteady, speed, velocity := int64(0), int64(0), int64(0)
-	if f.by >= 0 {
-		v := pc.plan.fields[f.by].at
-		var turn [3]int64
-		for k := range turn {
-			then, is := int64(o.was[v+k])*f.per, int64(o.now[v+k])*f.per
-			turn[k] = clampAngle(((then+is)*o.elapsed>>1 + is - then) >> perShift)
-			speed += min(fixed.Abs(is)*o.elapsed>>perShift, maxAngle)
-			unsteady += min(fixed.Abs(is-then)*o.elapsed>>perShift, maxAngle)
-		}
-		was := q
-		q.ExpAny(turn)
-		q.Mul(&q, &was)
-		velocity = o.misses[f.by]
-	}
-	unsteady, speed = gr.Size(unsteady), gr.Size(speed)
-	learned := o.miss(i)
-	largest, other := s.largest.Code(&pc.Coder, int(cur[0]), &q, gr, int(fixed.Clamp((unsteady+learned)>>9, 0, quat.Doubts-1)))
-	pc.Store(&cur[0], int32(largest))
-	if q[largest] < 0 {
-		q[0], q[1], q[2], q[3] = -q[0], -q[1], -q[2], -q[3]
-	}
-	c := &o.scales
-	c.init(f, &s.fields[i], o.elapsed, unsteady, speed, learned, velocity)
-	if other {
-		for k := range c.common {
-			c.common[k] += c.to[k].other * logBias
-		}
-	}
-	for e, k := 0, 0; e < 4; e++ {
-		if e == largest {
-			continue
-		}
-		guess := fixed.Clamp(gr.Pack(q[e]), int64(f.Lo)*16, int64(f.Hi)*16)
-		v := (guess + 8) >> 4
-		d := pc.number(c.level(k), int64(cur[k+1])-v)
-		if pc.Decoding {
-			cur[k+1] = pc.Check(v+d, f.Lo, f.Hi)
-		}
-		c.learn(k, (v+d)*16-guess)
-		k++
-	}
-	o.setMissed(i)
-}
 
 // maxAngle limits angles, Q16.
 const maxAngle = 64 * quat.One

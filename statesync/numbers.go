@@ -3,7 +3,6 @@ package statesync
 import (
 	"math/bits"
 
-	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
@@ -44,28 +43,6 @@ func lowest(s int) (v uint64, rest uint) {
 	}
 	rest = uint(s-2) / 2
 	return uint64(2+s&1) << rest, rest
-}
-
-// number codes a number of at most 32 bits.
-func (pc *payloadCodec) number(level int, v int64) int64 {
-	t := &tables[level]
-	if !pc.Decoding {
-		size := uint64(fixed.Abs(v))
-		s, rest := class(size)
-		pc.Enc.SymbolRaw(t, s, size<<1|uint64(v)>>63, rest)
-		return v
-	}
-	s := pc.Dec.Symbol(t)
-	if s == 0 {
-		return 0
-	}
-	size, rest := lowest(s)
-	x := pc.Dec.Raw(rest + 1)
-	v = int64(size | x>>1)
-	if x&1 != 0 {
-		return -v
-	}
-	return v
 }
 
 // frequencies returns the frequencies of the classes of a level.

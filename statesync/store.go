@@ -279,15 +279,6 @@ type identity struct {
 	zero   bool // all fields that are zero at rest are zero
 }
 
-// The data of a record are the packed row, the logarithm of each field's residual (see missShift),
-// eight in each element, and the changes per tick of components with a trend (Q8).
-
-func (p *plan) wordsOf(r *record) []uint64 { return r.data[:p.packing.Words()] }
-
-func (p *plan) missesOf(r *record) []uint64 { return r.data[p.packing.Words():p.trendsAt] }
-
-func (p *plan) trendsOf(r *record) []uint64 { return r.data[p.trendsAt:] }
-
 const slabSize = 32
 
 // pool is a list of unused records, linked by older.
@@ -317,4 +308,8 @@ func (l *pool) releaseAll(r **record) {
 		l.release(*r)
 		*r = older
 	}
+}
+
+func (p *packet) sort() {
+	slices.SortFunc(p.updates, func(a, b *record) int { return int(a.object.ID) - int(b.object.ID) })
 }

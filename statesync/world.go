@@ -98,3 +98,17 @@ func (w *World) wordsOf(i int) []uint64 {
 	n := w.plan.packing.Words()
 	return w.words[i*n : (i+1)*n : (i+1)*n]
 }
+
+// NewSender returns a sender of the world's objects to one player. It ignores Velocities and Rest
+// of cfg. An error names the invalid setting.
+func (w *World) NewSender(cfg Config) (*Sender, error) {
+	if err := cfg.fill(); err != nil {
+		return nil, err
+	}
+	s := &Sender{world: w, cfg: cfg, next: cfg.First, start: cfg.First, epoch: cfg.Epoch}
+	s.store.init(w.plan)
+	s.store.final = cfg.First
+	s.inputs.clear()
+	s.typical = [2]int{w.plan.ints * 12 * bit, w.plan.ints * 6 * bit}
+	return s, nil
+}

@@ -3,13 +3,16 @@
 package record
 
 import (
+	"encoding/binary"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // MaxSize is the maximum size of a record's tag and body in bytes: a prior, and room for numbers.
@@ -221,3 +224,144 @@ func (p *Preamble) All() [][]byte {
 	}
 	return all
 }
+
+func (r *Start) Append(b []byte) []byte { return encode(b, tagStart, r) }
+
+func (r *Schema) Append(b []byte) []byte { return encode(b, tagSchema, r) }
+
+func (r *Prior) Append(b []byte) []byte { return encode(b, tagPrior, r) }
+
+func (r *Opened) Append(b []byte) []byte { return encode(b, tagOpened, r) }
+
+func (r *Closed) Append(b []byte) []byte { return encode(b, tagClosed, r) }
+
+func (r *Bound) Append(b []byte) []byte { return encode(b, tagBound, r) }
+
+func (r *Decoded) Append(b []byte) []byte { return encode(b, tagDecoded, r) }
+
+func (r *Dropped) Append(b []byte) []byte { return encode(b, tagDropped, r) }
+
+func (r *Withheld) Append(b []byte) []byte { return encode(b, tagWithheld, r) }
+
+func (r *Lost) Append(b []byte) []byte { return encode(b, tagLost, r) }
+
+func (r *Counts) Append(b []byte) []byte { return encode(b, tagCounts, r) }
+
+func (r *End) Append(b []byte) []byte { return encode(b, tagEnd, r) }
+
+// Append implements [Body].
+func (r *Datagram) Append(b []byte) []byte {
+	// Most records are datagrams. Without a coder this takes a quarter less time.
+	tag := tagReceived
+	if r.Sent {
+		tag = tagSent
+	}
+	b = binary.AppendUvarint(append(b, tag), r.Player)
+	b = binary.AppendUvarint(b, r.Number)
+	b = binary.AppendUvarint(b, uint64(max(r.Size, 0)))
+	return append(b, r.Body...)
+}
+
+// Append implements [Body].
+func (r *Message) Append(b []byte) []byte {
+	if r.Sent {
+		return encode(b, tagSentMessage, r)
+	}
+	return encode(b, tagReceivedMessage, r)
+}
+
+func (r *Start) fields(c *coder) {
+	nanos := uint64(r.Wall.UnixNano())
+	if c.fixed(&nanos); c.parse {
+		r.Wall = time.Unix(0, int64(nanos))
+	}
+	c.int("index", &r.Index, math.MaxInt32)
+	c.fixed(&r.Run)
+}
+
+func (r *Schema) fields(c *coder) { c.uint(&r.ID); rest(c, &r.JSON) }
+
+func (r *Prior) fields(c *coder) { c.fixed(&r.Hash); rest(c, &r.File) }
+
+func (r *Opened) fields(c *coder) {
+	c.flags(&r.Again)
+	c.uint(&r.Player)
+	c.fixed(&r.Session)
+	c.fixed(&r.Client)
+	c.addr(&r.Addr)
+	c.text(&r.Suite)
+	c.int("AEAD overhead", &r.AEADOverhead, math.MaxUint8)
+}
+
+func (r *Closed) fields(c *coder) { c.uint(&r.Player); rest(c, &r.Cause) }
+
+func (r *Bound) fields(c *coder) {
+	repeats := r.Deadline > 0
+	c.flags(&r.Again, &r.DeliverLate, &r.Reliable, &repeats)
+	c.uint(&r.Player)
+	c.rpc(&r.RPC)
+	c.uint(&r.Schema)
+	rate := math.Float64bits(r.RateHz)
+	c.fixed(&rate)
+	r.RateHz = math.Float64frombits(rate)
+	c.int("ring", &r.PeerRing, rpcdelta.MaxRing)
+	c.int("frames", &r.Frames, rpcdelta.MaxHeld)
+	c.int("ring", &r.Ring, rpcdelta.MaxRing)
+	c.byte((*byte)(&r.Codec))
+	c.fixed(&r.Prior)
+	c.ints(&r.PerTick, schema.MaxFields)
+	if repeats {
+		c.int("deadline", &r.Deadline, rpcdelta.MaxRepairAge)
+		c.int("batch", &r.Batch, rpcdelta.MaxHeld)
+	}
+}
+
+func (r *Datagram) fields(c *coder) {
+	c.uint(&r.Player)
+	c.uint(&r.Number)
+	c.int("size", &r.Size, math.MaxUint16)
+	rest(c, &r.Body)
+}
+
+func (r *Message) fields(c *coder) { c.uint(&r.Player); rest(c, &r.Body) }
+
+func (r *Decoded) fields(c *coder) {
+	c.uint(&r.Player)
+	c.rpc(&r.RPC)
+	c.uint(&r.Seq)
+	c.int("frames", &r.Frames, math.MaxUint8)
+	c.byte((*byte)(&r.Kind))
+	c.hash(&r.Hash)
+}
+
+func (r *Dropped) fields(c *coder) {
+	c.uint(&r.Player)
+	number := r.RPC + 1
+	c.int("RPC number", &number, rpcdelta.MaxRPC+1)
+	r.RPC = number - 1
+	c.flags(&r.Decoder)
+	rest(c, &r.Reason)
+}
+
+func (r *Withheld) fields(c *coder) {
+	c.uint(&r.Player)
+	c.rpc(&r.RPC)
+	c.uint(&r.Seq)
+	rest(c, &r.Reason)
+}
+
+func (r *Lost) fields(c *coder) { c.uint(&r.Records) }
+
+func (r *Counts) fields(c *coder) {
+	n := len(r.Drops)
+	c.int("number of counts", &n, maxCounts)
+	for i := 0; i < n && c.err == nil; i++ {
+		if c.parse {
+			r.Drops = append(r.Drops, Count{})
+		}
+		c.text(&r.Drops[i].Reason)
+		c.uint(&r.Drops[i].N)
+	}
+}
+
+func (r *End) fields(c *coder) { c.flags(&r.More) }

@@ -276,3 +276,113 @@ func (t *tracked) timeline() *timeline {
 	}
 	return out
 }
+
+// list returns the players whom a page shows.
+func (t *tracker) list(l listing) *players {
+	out := &players{Tracked: len(t.players), Untracked: t.untracked, Worlds: t.worlds()}
+	all := t.rows(l.world)
+	if find := strings.ToLower(strings.TrimSpace(l.find)); find != "" {
+		all = slices.DeleteFunc(slices.Clone(all), func(r *row) bool {
+			return !strings.Contains(strings.ToLower(r.label), find) && !strings.Contains(r.ID, find)
+		})
+	} else {
+		all = slices.Clone(all)
+	}
+	out.Found = len(all)
+	slices.SortFunc(all, l.compare)
+	out.Rows = all[:min(len(all), l.rows)]
+	return out
+}
+
+// worlds returns the names of all players' worlds, in order.
+func (t *tracker) worlds() []string {
+	names := []string{}
+	for _, k := range t.players {
+		for i := range k.worlds {
+			if !slices.Contains(names, k.worlds[i].name) {
+				names = append(names, k.worlds[i].name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// rows returns the rows of all players, which are computed once per step for each world that is
+// shown.
+func (t *tracker) rows(world string) []*row {
+	if t.cache == nil {
+		t.cache = map[string][]*row{}
+	}
+	all, ok := t.cache[world]
+	if !ok {
+		for _, k := range t.players {
+			all = append(all, k.row(world))
+		}
+		if len(t.cache) < maxPages { // a world that does not exist can be asked for
+			t.cache[world] = all
+		}
+	}
+	return all
+}
+
+func (t *tracked) row(world string) *row {
+	c, rtt, n := t.sum()
+	per := func(v uint64) figure { return figure(float64(v) / float64(n)) }
+	r := &row{
+		ID: strconv.FormatUint(t.id, 10), Client: strconv.FormatUint(t.client, 10), Name: t.name,
+		Calls: per(c.calls), Missed: share(c.missed, c.calls+c.missed), Loss: share(c.lost, c.received+c.lost), Burst: share(c.lost, c.bursts),
+		Drops: per(c.drops), Up: 8 * per(c.bytes), Down: 8 * per(c.sent), RTT: figure(float64(rtt) / 10),
+		Objects: unknown, Waiting: unknown, Baseline: unknown, Ack: unknown, Keyframe: unknown, Sharing: unknown,
+		worst: badness(&c, rtt),
+	}
+	if rtt == 0 {
+		r.RTT = unknown
+	}
+	if r.label = t.name; t.name == "" && t.client != 0 {
+		r.label = "client " + r.Client
+	} else if t.name == "" {
+		r.label = "session " + r.ID
+	}
+	if world != "" {
+		r.Down = unknown
+	}
+	var keyframes, messages uint64
+	for i := range t.worlds {
+		w := &t.worlds[i]
+		if !w.ready || world != "" && w.name != world {
+			continue
+		}
+		s, n := w.sum()
+		if world != "" {
+			r.Down = figure(float64(s.bits) / float64(n))
+		}
+		r.Objects, r.Waiting = plusKnown(r.Objects, w.objects), plusKnown(r.Waiting, w.waiting)
+		r.Baseline, r.Ack = maxKnown(r.Baseline, w.ms(w.baseline)), maxKnown(r.Ack, w.ms(w.ack))
+		keyframes, messages = keyframes+s.keyframes, messages+s.messages
+		if f := share(s.sharing, s.messages); math.IsNaN(float64(r.Sharing)) || f < r.Sharing {
+			r.Sharing = f
+		}
+	}
+	r.Keyframe = share(keyframes, messages)
+	return r
+}
+
+// step updates the worlds of a player.
+func (t *tracked) step(all []ds.ReplicationStats) {
+	t.worlds = slices.DeleteFunc(t.worlds, func(w trackedWorld) bool {
+		return !slices.ContainsFunc(all, func(s ds.ReplicationStats) bool { return s.Name == w.name })
+	})
+	for i := range all {
+		s := &all[i]
+		k := slices.IndexFunc(t.worlds, func(w trackedWorld) bool { return w.name == s.Name })
+		if k < 0 {
+			k = len(t.worlds)
+			t.worlds = append(t.worlds, trackedWorld{name: s.Name, tickHz: s.TickHz})
+		}
+		w := &t.worlds[k]
+		w.ready, w.objects, w.waiting, w.baseline, w.ack = s.Ready > 0, s.Objects, s.Waiting, s.BaselineAge, s.AckAge
+		w.counts[w.steps%len(w.counts)] = worldCounts{s.Messages, 8 * s.WireBytes(), s.Keyframes, s.Sharing, s.Acked, s.Unsent, s.Resets}
+		w.steps++
+	}
+}

@@ -1,11 +1,5 @@
 package dashboard
 
-import (
-	"slices"
-
-	"github.com/uplink-rpc/uplink/ds"
-)
-
 // worldCounts are the counts of a world of one player since it was offered.
 type worldCounts struct{ messages, bits, keyframes, sharing, acked, unsent, resets uint64 }
 
@@ -19,25 +13,6 @@ type trackedWorld struct {
 
 	counts [recent + 1]worldCounts // of the last steps, a ring
 	steps  int
-}
-
-// step updates the worlds of a player.
-func (t *tracked) step(all []ds.ReplicationStats) {
-	t.worlds = slices.DeleteFunc(t.worlds, func(w trackedWorld) bool {
-		return !slices.ContainsFunc(all, func(s ds.ReplicationStats) bool { return s.Name == w.name })
-	})
-	for i := range all {
-		s := &all[i]
-		k := slices.IndexFunc(t.worlds, func(w trackedWorld) bool { return w.name == s.Name })
-		if k < 0 {
-			k = len(t.worlds)
-			t.worlds = append(t.worlds, trackedWorld{name: s.Name, tickHz: s.TickHz})
-		}
-		w := &t.worlds[k]
-		w.ready, w.objects, w.waiting, w.baseline, w.ack = s.Ready > 0, s.Objects, s.Waiting, s.BaselineAge, s.AckAge
-		w.counts[w.steps%len(w.counts)] = worldCounts{s.Messages, 8 * s.WireBytes(), s.Keyframes, s.Sharing, s.Acked, s.Unsent, s.Resets}
-		w.steps++
-	}
 }
 
 // sum returns the counts of the last seconds, and their number.

@@ -7,6 +7,8 @@
 // growth of the encoder's buffer. Nothing is safe for concurrent use.
 package rangecoder
 
+import "math/bits"
+
 // Coder encodes or decodes, so that one function serves both directions. Reset the half that is
 // used. While encoding, a method codes its argument and returns it; while decoding, it ignores the
 // argument and returns the decoded value.
@@ -160,4 +162,70 @@ func (t *Table) Set(freq *[Symbols]uint16) {
 		panic("rangecoder: frequencies must be above 0 and add up to 65536")
 	}
 	t.cum[Symbols] = 0
+}
+
+// Int codes v, of at most 32 bits. level, below [Levels], is the expected magnitude; sign, below
+// [Signs], is the context of the sign.
+func (c *Coder) Int(m *IntModel, level, sign int, v int64) int64 {
+	return c.IntWith(m, &m.length[level], level, sign, v)
+}
+
+// IntWith is like Int, with a length model of the caller that was initialized at the same level.
+func (c *Coder) IntWith(m *IntModel, l *LengthModel, level, sign int, v int64) int64 {
+	size := bits.Len64(uint64(max(v, -v)))
+	n := c.length(l, middle(level), size)
+	if n == 0 {
+		return 0
+	}
+	negative := c.Bit(&m.sign[sign], v < 0)
+	mag := uint64(1)
+	if n > 1 {
+		mag = c.mantissa(&m.mantissa[beyond(n, level)], uint(n-1), uint64(max(v, -v)))
+	}
+	if negative {
+		return -int64(mag)
+	}
+	return int64(mag)
+}
+
+// mantissa codes the low n bits of v, whose bit n is set. The first three bits have adaptive
+// probabilities.
+func (c *Coder) mantissa(m *[8]Prob, n uint, v uint64) uint64 {
+	node := uint64(1)
+	for n > 0 && node < 8 {
+		n--
+		node <<= 1
+		if c.Bit(&m[node>>1], v>>n&1 != 0) {
+			node |= 1
+		}
+	}
+	if n > 0 {
+		node = node<<n | c.Raw(v&(1<<n-1), n)
+	}
+	return node
+}
+
+// Uint codes v, of at most 32 bits: its length with the probabilities of l, initialized at level,
+// and the remaining bits raw.
+func (c *Coder) Uint(l *LengthModel, level int, v uint64) uint64 {
+	n := c.length(l, middle(level), bits.Len64(v))
+	if n < 2 {
+		return uint64(n)
+	}
+	rest := uint(n - 1)
+	return 1<<rest | c.Raw(v&(1<<rest-1), rest)
+}
+
+// length codes the length of a magnitude in bits: whether it exceeds at, then in unary upward or
+// downward from there.
+func (c *Coder) length(l *LengthModel, at, size int) int {
+	n := at
+	if c.Bit(&l[n], size > n) {
+		for n++; n < lengths-1 && c.Bit(&l[n], size > n); n++ {
+		}
+		return n
+	}
+	for ; n > 0 && !c.Bit(&l[n-1], size > n-1); n-- {
+	}
+	return n
 }

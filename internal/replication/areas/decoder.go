@@ -497,3 +497,45 @@ func (d *Decoder) Ack() snapshot.Ack {
 	}
 	return a
 }
+
+// store returns a copy of what the group in a slot decoded to. Most likely the newest message has
+// the same objects there.
+func (d *Decoder) store(t *typeDecoder, slot uint16) *countedSet {
+	s := t.free.take(t.group.Len())
+	if s == nil {
+		s = &countedSet{typ: t}
+	}
+	var like *snapshot.Packed
+	if newest := setOf(d.messages.Get(d.next-1), slot); newest != nil {
+		like = &newest.Packed
+	}
+	t.groups.Store(&s.Packed, t.group, like)
+	return s
+}
+
+// release frees the sets of members that no message contains any more.
+func (d *Decoder) release(members []receivedMember) {
+	for _, m := range members {
+		if m.set.used--; m.set.used == 0 {
+			m.set.typ.free.put(m.set)
+		}
+	}
+}
+
+// Memory returns the size of the stored objects, in bytes.
+func (d *Decoder) Memory() (sum int) {
+	for _, m := range d.messages.All() {
+		for _, e := range m.members {
+			sum += e.set.Memory() / e.set.used
+		}
+	}
+	for _, t := range d.types {
+		for _, l := range t.free {
+			for _, s := range l.sets {
+				sum += s.Memory()
+			}
+		}
+		sum += t.shown.Memory() + t.merged.Memory()
+	}
+	return sum
+}

@@ -2,9 +2,8 @@ package adaptive
 
 import (
 	"bytes"
-	"encoding/binary"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/codec/fnv"
 )
 
 // flagInputs are the inputs of the model of a flag, the bit that tells whether a field or a
@@ -44,25 +43,6 @@ func lastFlagInput(changed bool) (x flagInputs) {
 	return x
 }
 
-// compare sets diffs for frame or, while it is not decoded yet, for the reference.
-func (p *refFrames) compare(frame *schema.Frame) {
-	b := p.ref
-	h1, hd := p.h1[:len(b)], p.hd[:len(b)]
-	ints, moved := frame.Ints[:len(b)], p.diffs[:len(b)]
-	for i, v := range b {
-		moved[i] = byte(differs(v, h1[i]) | differs(v, hd[i])<<1 | differs(v, ints[i])<<4)
-	}
-	if len(p.refBytes) > 0 {
-		p.compareBytes(frame)
-	}
-}
-
-func (p *refFrames) compareBytes(frame *schema.Frame) {
-	for i, base := range p.refBytes {
-		p.diffs[len(p.ref)+i] = byte(bytesInputs(base, p.prevBytes[i], frame.Bytes[i]))
-	}
-}
-
 // differs returns 1 if a and b differ, otherwise 0.
 func differs(a, b int32) (x flagInputs) {
 	if a != b {
@@ -80,17 +60,6 @@ func bytesInputs(base, prev, b []byte) (x flagInputs) {
 		x |= frameChanged
 	}
 	return x
-}
-
-// groupInputs returns the inputs of a group's flag: the union of those of its components.
-func (p *refFrames) groupInputs(g *group) flagInputs {
-	if g.n > 8 {
-		return unionInputs(p.diffs[g.diffsAt:][:g.n])
-	}
-	x := binary.LittleEndian.Uint64(p.diffs[g.diffsAt:]) << (g.diffShift & 63)
-	x |= x >> 32
-	x |= x >> 16
-	return flagInputs(x>>8 | x)
 }
 
 func unionInputs(moved []byte) (x flagInputs) {
@@ -324,4 +293,11 @@ func (b *bytesModel) learn(x, ref, prev []byte) {
 			}
 		}
 	}
+}
+
+func (l *valueList) hash(h fnv.Hash) fnv.Hash {
+	for i, v := range l.values {
+		h = h.Add(uint64(uint32(v))<<32 | uint64(l.rankProb[i])<<16 | uint64(l.count[i]))
+	}
+	return h.Add(uint64(l.anyProb)<<32 | uint64(uint16(l.gain))<<16 | uint64(l.n))
 }

@@ -189,3 +189,97 @@ func (c *payloadCodec[M]) noteResidual(r int64, shape uint8, row, sym int, v uin
 		}
 	}
 }
+
+// payload codes the number of frames, whether earlier payloads contain the first, then each frame
+// against the one before it. The error is [ErrBaseline] or, while decoding, [ErrMalformed].
+func (c *payloadCodec[M]) payload(p *Payload, s *State, known *Frames) error {
+	v, l := s.open(p, known)
+	if l == nil {
+		return ErrBaseline
+	}
+	c.m = s.m
+	n := c.count(&l.counts, len(p.Frames), p.maxFrames())
+	if n > len(p.Frames) {
+		return ErrMalformed
+	}
+	p.Frames = p.Frames[:n]
+	p.Repeats = n > 1 && c.bit(p.Repeats, uint32(l.counts.repeats[l.counts.repeated]))
+	if c.measures() {
+		c.meter.Count(c.spent())
+	}
+	v.first = int64(p.Newest) - int64(len(p.Frames)) + 1
+	v.gap = span{v.base, v.first}
+	ref := v.base
+	for i, frame := range p.Frames {
+		if c.measures() {
+			c.meter.Frame(i)
+		}
+		v.frames = p.Frames[:i]
+		seq := v.first + int64(i)
+		var err error
+		if i == 0 && !p.HasBase {
+			err = c.keyframe(frame)
+		} else {
+			c.refs.load(&v, seq, ref)
+			err = c.frame(frame, l)
+		}
+		if err != nil {
+			return err
+		}
+		ref = seq
+		if i == 0 && !c.decodes() {
+			c.oldest = c.enc.Bits()
+		}
+	}
+	return nil
+}
+
+// count codes the number of frames, 1 to limit, in unary.
+func (c *payloadCodec[M]) count(m *countModel, n, limit int) int {
+	i := 1
+	for i < limit && c.bit(n > i, uint32(*m.enough(i))) {
+		i++
+	}
+	return i
+}
+
+// forecast returns the predicted value of component k of a numeric group and the expected magnitude
+// of its residual. It computes what [refFrames.offset], [component.fit] and [componentState.expect]
+// compute, in one function to avoid calls in the hot path.
+func (c *frameContext) forecast(
+	l *modelState, ints []int32, g *group, cp *component, lc *componentState, k int,
+) (pred int32, e expectation) {
+	p := &c.refs
+	lo, hi := &lc.classes[p.lo], &lc.classes[p.hi]
+	at := uint(cp.at)
+	base := int64(p.ref[at])
+	off := int64(0)
+	switch a := lo.expert | hi.expert; {
+	case g.family == familyDerived:
+		off = p.blend(p.derivedOffsets(ints, g, lo, hi, k))
+	case a == 0:
+	case a == 1:
+		s := wrapTo(base-int64(p.h1[at]), cp.wrap) * p.r1 >> 12
+		off = p.blend(int64(lo.w[0])*s*int64(lo.expert), int64(hi.w[0])*s*int64(hi.expert))
+	case lo.expert == 2 && hi.expert == 2 && cp.wrap == 0:
+		h1, h2, hd := int64(p.h1[at]), int64(p.h2[at]), int64(p.hd[at])
+		s := (base - h1) * p.r1 >> 12
+		x, y := int64(lo.w[1])*s, int64(hi.w[1])*s
+		s = (hd - int64(p.hdd[at])) * p.rdd >> 12
+		x += int64(lo.w[2]) * s
+		y += int64(hi.w[2]) * s
+		s = (h1 - h2) * p.r12 >> 12
+		x += int64(lo.w[3]) * s
+		y += int64(hi.w[3]) * s
+		s = (base - hd) * p.rd >> 12
+		x += int64(lo.w[4]) * s
+		y += int64(hi.w[4]) * s
+		s = (h2 - int64(p.h4[at])) * p.r24 >> 12
+		x += int64(lo.w[5]) * s
+		y += int64(hi.w[5]) * s
+		off = p.blend(x, y)
+	default:
+		off = p.offset(l, ints, g, cp, lc, k)
+	}
+	return cp.fit(base + off), lc.expect(p, &c.context, off)
+}

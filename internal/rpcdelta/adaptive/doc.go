@@ -41,9 +41,9 @@
 // # Files
 //
 //   - field.go, model.go: the fields of a frame and the compiled model
-//   - payload.go, frame.go, keyframe.go, codec.go: the coding of a payload
+//   - codec.go, codec_frame.go, codec_keyframe.go, payload.go: the coding of a payload
 //   - frames.go, refframes.go: the accepted frames and those that predictions read
-//   - predict.go, orientation.go: predictions
+//   - refframes_predict.go, orientation.go: predictions
 //   - bitmodels.go, magnitude.go, tables.go: probabilities and contexts, with their updates
 //   - modelstate.go, learn.go: learned state and its updates
 //   - prior.go, params.go, train.go: priors and their training

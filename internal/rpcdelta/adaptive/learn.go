@@ -16,18 +16,6 @@ type State struct {
 	newest  int64 // last frame learned, or -1
 }
 
-// NewState returns the state of a stream that has not accepted any frame. ring is the number of
-// frames that both ends keep, the smaller of both rings; 0 and values above [MaxRing] mean MaxRing.
-// Both ends must pass the same value.
-func (m *Model) NewState(ring int) *State {
-	if ring <= 0 || ring > MaxRing {
-		ring = MaxRing
-	}
-	s := &State{m: m, learned: m.newState(), ring: int64(ring)}
-	s.Reset()
-	return s
-}
-
 // Reset returns to the initial state. The caller must reset the accepted frames, too. It does not
 // allocate.
 func (s *State) Reset() {
@@ -162,18 +150,6 @@ func (t *learner) groups(m *Model, l *modelState, frame *schema.Frame) {
 		}
 	}
 }
-
-// flagShift counts a use of the group's flag and returns the learning rate, see [flagStep].
-func (g *groupState) flagShift() int {
-	if g.uses > 16 {
-		return 3
-	}
-	g.uses++
-	return 2
-}
-
-// steps reports whether a counter usually continues at its last rate.
-func (g *groupState) steps() bool { return g.stepRate > 2048 }
 
 // counter learns whether a counter continues at its last rate, and returns its flag. moved reports
 // whether it differs from its reference.
@@ -386,4 +362,20 @@ func (t *learner) residual(tab *tables, c *componentState, in *classState, r, of
 	gain := int32(tab.costs[max(0, row-2)][sym][shape]) - int32(tab.costs[min(levels-1, row+2)][sym][shape])
 	c.context.learn(gain, near, run, offset)
 	t.context.observe(magnitudes[sym]+int32(shift<<10), magnitude)
+}
+
+// open returns the view of the frames that coding p reads, and the learned state: nil if the
+// baseline is unknown or is not the last frame that s has learned.
+func (s *State) open(p *Payload, known *Frames) (v view, l *modelState) {
+	if !p.HasBase {
+		return view{known: known, base: -1, floor: -1}, &s.m.initial
+	}
+	if p.Base >= p.Newest || s.newest != int64(p.Base) {
+		return v, nil
+	}
+	v = newView(known, s.newest, int64(p.Newest)-s.ring)
+	if v.find(v.base) == nil {
+		return v, nil
+	}
+	return v, &s.learned
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"math/bits"
+
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // MaxFrames is the maximum number of frames in a payload.
@@ -354,4 +356,177 @@ func (g *group) minKeyframeBits() uint {
 		return uint(8 * g.minBytes)
 	}
 	return 0
+}
+
+// KeyframeBytes returns the approximate size of a payload that has frame as its only frame: at most
+// one byte too many, and a few bytes too few if the payload ends in zeros.
+func (m *Model) KeyframeBytes(frame *schema.Frame) int {
+	s := keyframeSize{bits: 1} // one frame
+	for i := range m.groups {
+		g := &m.groups[i]
+		switch g.form {
+		case formNumbers:
+			if g.noLength {
+				s.flat(frame.Ints, m.components[g.firstComp:][:g.numComps])
+			} else {
+				s.numbers(frame.Ints, m.components[g.firstComp:][:g.numComps], g)
+			}
+		case formQuat:
+			s.quat(frame.Ints[g.at:][:4], g)
+		case formBits:
+			s.flat(frame.Ints, m.bitSets[g.firstComp:][:g.numComps])
+		case formBytes:
+			s.bytes(frame.Bytes[g.blob], g)
+		}
+	}
+	return int(s.used-uint(bits.TrailingZeros32(s.last))+7) / 8
+}
+
+// MinKeyframeBytes returns a lower bound of KeyframeBytes and takes less time. It is the minimum
+// size of all that precedes the last component that is not sent as zeros.
+func (m *Model) MinKeyframeBytes(frame *schema.Frame) int {
+	for i := len(m.groups) - 1; i >= 0; i-- {
+		g := &m.groups[i]
+		if g.n == 0 || frame.Ints[g.at+g.n-1] == -g.quatMax {
+			continue
+		}
+		before := g.minBitsBefore
+		if g.form == formQuat {
+			before += 2 + 2*g.quatBits
+		}
+		return int(before+8) / 8
+	}
+	return 0
+}
+
+// int64Of returns the value of a component's int32.
+func (c *component) int64Of(v int32) int64 {
+	if c.wrap == 0 || c.signed {
+		return int64(v)
+	}
+	return int64(uint32(v))
+}
+
+// NewState returns the state of a stream that has not accepted any frame. ring is the number of
+// frames that both ends keep, the smaller of both rings; 0 and values above [MaxRing] mean MaxRing.
+// Both ends must pass the same value.
+func (m *Model) NewState(ring int) *State {
+	if ring <= 0 || ring > MaxRing {
+		ring = MaxRing
+	}
+	s := &State{m: m, learned: m.newState(), ring: int64(ring)}
+	s.Reset()
+	return s
+}
+
+func (m *Model) newState() modelState {
+	return modelState{
+		components: make([]componentState, len(m.components)),
+		inputs:     make([]inputWeights, m.inputs),
+		lists:      make([]valueList, m.lists),
+		groups:     make([]groupState, len(m.groups)),
+		bitModels:  m.newBitModels(),
+	}
+}
+
+func (m *Model) newBitModels() bitModels {
+	return bitModels{
+		index: make([][ambiguityLevels]uint16, m.quats),
+		bits:  make([][4]uint16, m.bits),
+		bytes: make([]bytesModel, m.blobs),
+	}
+}
+
+// flagKind returns the kind of the weights of the group's flag.
+func (g *group) flagKind() paramKind {
+	switch g.form {
+	case formBits:
+		return paramBitsFlag
+	case formBytes:
+		return paramBytesFlag
+	case formQuat:
+		if g.family == familyTurned {
+			return paramTurnedFlag
+		}
+		return paramExtrapolatedFlag
+	case formNumbers:
+	}
+	switch {
+	case g.family == familyAngled:
+		return paramAngledFlag
+	case g.family == familyDerived:
+		return paramDerivedFlag
+	case g.counter:
+		return paramIntegerFlag
+	}
+	return paramNumberFlag
+}
+
+// params lists the parameters of group i, its flag first. The order is part of the format of
+// priors.
+func (m *Model) params(i int) []paramRef {
+	g := &m.groups[i]
+	out := []paramRef{{kind: g.flagKind(), index: i}, {kind: paramUses, index: i}}
+	switch g.form {
+	case formBits:
+		for k := range g.numComps {
+			for range m.bitSets[g.firstComp+k].wrap {
+				out = append(out, paramRef{kind: paramBit, index: g.index + len(out) - 2})
+			}
+		}
+		return out
+	case formBytes:
+		return append(out, paramRef{kind: paramBytes, index: g.index})
+	case formQuat:
+		x := paramRef{kind: paramExtrapolatedIndex, index: g.index}
+		if g.family == familyTurned {
+			x.kind = paramTurnedIndex
+		}
+		out = append(out, x)
+	case formNumbers:
+	}
+	for k := g.firstComp; k < g.firstComp+g.numComps; k++ {
+		f := paramKind(g.family)
+		out = append(out, paramRef{kind: paramWeights + f, index: k}, paramRef{kind: paramScale, index: k},
+			paramRef{kind: paramCosts + f, index: k}, paramRef{kind: paramCompFlag + f, index: k})
+		if l := m.components[k].list; l >= 0 {
+			out = append(out, paramRef{kind: paramListProbs, index: l}, paramRef{kind: paramValues, index: l, comp: k})
+		}
+	}
+	return out
+}
+
+// followsStep reports whether all components of a counter continue at their last rate.
+func (m *Model) followsStep(p *refFrames, g *group, frame *schema.Frame) bool {
+	for k := range g.numComps {
+		c := &m.components[g.firstComp+k]
+		if frame.Ints[c.at] != nextStep(p, c) {
+			return false
+		}
+	}
+	return true
+}
+
+// fit brings x into the component's range: modulo 2^wrap, or clamped.
+func (c *component) fit(x int64) int32 {
+	switch {
+	case c.wrap == 0:
+		return int32(max(c.lo, min(c.hi, x)))
+	case c.signed:
+		return int32(wrapTo(x, c.wrap))
+	}
+	return int32(x) & c.mask
+}
+
+// newMeans returns empty means for all parameters of the model.
+func (m *Model) newMeans() groupMeans {
+	out := make(groupMeans, len(m.groups))
+	for i := range out {
+		all := m.params(i)
+		out[i] = make([]paramMean, len(all))
+		for k, x := range all {
+			out[i][k].frequent = x.kind == paramValues
+		}
+	}
+	return out
 }

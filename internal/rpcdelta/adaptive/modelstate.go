@@ -48,24 +48,6 @@ type groupState struct {
 	stepRate int16  // how often a counter continued at its last rate, Q12
 }
 
-func (m *Model) newState() modelState {
-	return modelState{
-		components: make([]componentState, len(m.components)),
-		inputs:     make([]inputWeights, m.inputs),
-		lists:      make([]valueList, m.lists),
-		groups:     make([]groupState, len(m.groups)),
-		bitModels:  m.newBitModels(),
-	}
-}
-
-func (m *Model) newBitModels() bitModels {
-	return bitModels{
-		index: make([][ambiguityLevels]uint16, m.quats),
-		bits:  make([][4]uint16, m.bits),
-		bytes: make([]bytesModel, m.blobs),
-	}
-}
-
 func (c *bitModels) copy(o *bitModels) {
 	copy(c.index, o.index)
 	copy(c.bits, o.bits)
@@ -188,13 +170,6 @@ func (c *componentState) hash(h fnv.Hash) fnv.Hash {
 	return fold16(h, c.flag.w[1:])
 }
 
-func (l *valueList) hash(h fnv.Hash) fnv.Hash {
-	for i, v := range l.values {
-		h = h.Add(uint64(uint32(v))<<32 | uint64(l.rankProb[i])<<16 | uint64(l.count[i]))
-	}
-	return h.Add(uint64(l.anyProb)<<32 | uint64(uint16(l.gain))<<16 | uint64(l.n))
-}
-
 func (c *bitModels) hash(h fnv.Hash) fnv.Hash {
 	for i := range c.index {
 		h = fold16(h, c.index[i][:])
@@ -279,3 +254,35 @@ var (
 	initialGroupWeights = flagWeights{2000, 1000, 300, 300}
 	initialCompFlag     = compFlag{-1000, flagWeights{1500, 1000, 500, 0}}
 )
+
+// wantedFeatures returns the features that the experts of a quaternion's components read, as a bit
+// mask.
+func (l *modelState) wantedFeatures(g *group, p *refFrames) uint {
+	want := uint(1)
+	for k := range g.numComps {
+		c := &l.components[g.firstComp+k]
+		want |= wanted[g.family][c.classes[p.lo].expert&3] | wanted[g.family][c.classes[p.hi].expert&3]
+	}
+	return want
+}
+
+// flagShift counts a use of the group's flag and returns the learning rate, see [flagStep].
+func (g *groupState) flagShift() int {
+	if g.uses > 16 {
+		return 3
+	}
+	g.uses++
+	return 2
+}
+
+// steps reports whether a counter usually continues at its last rate.
+func (g *groupState) steps() bool { return g.stepRate > 2048 }
+
+// expect returns the expectation for the residual of a component whose predicted offset from the
+// reference is off.
+func (c *componentState) expect(p *refFrames, s *residualContext, off int64) expectation {
+	from, to := c.classes[p.from&1].expected, c.classes[p.from&1+1].expected
+	magnitude := from + max(to-from, -200)*int32(p.share)>>8
+	near, run, offset := s.inputs(magnitude, off)
+	return expectation{c.context.adjust(magnitude, near, run, offset), c.classes[p.class].shape}
+}

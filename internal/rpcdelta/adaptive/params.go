@@ -47,65 +47,6 @@ type paramRef struct {
 	comp  int // paramValues: index of the component
 }
 
-// flagKind returns the kind of the weights of the group's flag.
-func (g *group) flagKind() paramKind {
-	switch g.form {
-	case formBits:
-		return paramBitsFlag
-	case formBytes:
-		return paramBytesFlag
-	case formQuat:
-		if g.family == familyTurned {
-			return paramTurnedFlag
-		}
-		return paramExtrapolatedFlag
-	case formNumbers:
-	}
-	switch {
-	case g.family == familyAngled:
-		return paramAngledFlag
-	case g.family == familyDerived:
-		return paramDerivedFlag
-	case g.counter:
-		return paramIntegerFlag
-	}
-	return paramNumberFlag
-}
-
-// params lists the parameters of group i, its flag first. The order is part of the format of
-// priors.
-func (m *Model) params(i int) []paramRef {
-	g := &m.groups[i]
-	out := []paramRef{{kind: g.flagKind(), index: i}, {kind: paramUses, index: i}}
-	switch g.form {
-	case formBits:
-		for k := range g.numComps {
-			for range m.bitSets[g.firstComp+k].wrap {
-				out = append(out, paramRef{kind: paramBit, index: g.index + len(out) - 2})
-			}
-		}
-		return out
-	case formBytes:
-		return append(out, paramRef{kind: paramBytes, index: g.index})
-	case formQuat:
-		x := paramRef{kind: paramExtrapolatedIndex, index: g.index}
-		if g.family == familyTurned {
-			x.kind = paramTurnedIndex
-		}
-		out = append(out, x)
-	case formNumbers:
-	}
-	for k := g.firstComp; k < g.firstComp+g.numComps; k++ {
-		f := paramKind(g.family)
-		out = append(out, paramRef{kind: paramWeights + f, index: k}, paramRef{kind: paramScale, index: k},
-			paramRef{kind: paramCosts + f, index: k}, paramRef{kind: paramCompFlag + f, index: k})
-		if l := m.components[k].list; l >= 0 {
-			out = append(out, paramRef{kind: paramListProbs, index: l}, paramRef{kind: paramValues, index: l, comp: k})
-		}
-	}
-	return out
-}
-
 // paramVisitor reads parameters from a state, or loads them into it, in a fixed order. Loaded
 // numbers are clamped, so that any numbers result in a valid state.
 type paramVisitor struct {

@@ -1,5 +1,11 @@
 package adaptive
 
+import (
+	"encoding/binary"
+
+	"github.com/uplink-rpc/uplink/schema"
+)
+
 // refFrames holds the frames that the prediction of one frame reads. A missing frame repeats its
 // successor and has rate 0. Rates are in Q16: dist divided by the distance of the two frames.
 type refFrames struct {
@@ -124,4 +130,34 @@ var spans = func() (t [MaxRing + 1]classSpan) {
 func wrapTo(x int64, w uint) int64 {
 	unused := (64 - w) & 63
 	return x << unused >> unused
+}
+
+// compare sets diffs for frame or, while it is not decoded yet, for the reference.
+func (p *refFrames) compare(frame *schema.Frame) {
+	b := p.ref
+	h1, hd := p.h1[:len(b)], p.hd[:len(b)]
+	ints, moved := frame.Ints[:len(b)], p.diffs[:len(b)]
+	for i, v := range b {
+		moved[i] = byte(differs(v, h1[i]) | differs(v, hd[i])<<1 | differs(v, ints[i])<<4)
+	}
+	if len(p.refBytes) > 0 {
+		p.compareBytes(frame)
+	}
+}
+
+func (p *refFrames) compareBytes(frame *schema.Frame) {
+	for i, base := range p.refBytes {
+		p.diffs[len(p.ref)+i] = byte(bytesInputs(base, p.prevBytes[i], frame.Bytes[i]))
+	}
+}
+
+// groupInputs returns the inputs of a group's flag: the union of those of its components.
+func (p *refFrames) groupInputs(g *group) flagInputs {
+	if g.n > 8 {
+		return unionInputs(p.diffs[g.diffsAt:][:g.n])
+	}
+	x := binary.LittleEndian.Uint64(p.diffs[g.diffsAt:]) << (g.diffShift & 63)
+	x |= x >> 32
+	x |= x >> 16
+	return flagInputs(x>>8 | x)
 }

@@ -188,19 +188,6 @@ type paramMean struct {
 	frequent bool            // the parameters are frequent values
 }
 
-// newMeans returns empty means for all parameters of the model.
-func (m *Model) newMeans() groupMeans {
-	out := make(groupMeans, len(m.groups))
-	for i := range out {
-		all := m.params(i)
-		out[i] = make([]paramMean, len(all))
-		for k, x := range all {
-			out[i][k].frequent = x.kind == paramValues
-		}
-	}
-	return out
-}
-
 // groupMeans are the means of a model's parameters, by group.
 type groupMeans [][]paramMean
 

@@ -4,8 +4,10 @@
 package packed
 
 import (
+	"encoding/binary"
 	"math/bits"
 
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -118,4 +120,108 @@ func (p *plan) groupSizes() *[32]uint16 {
 		t[length] = uint16(groupBits(p.N, max(length, 1)-1, p.max))
 	}
 	return t
+}
+
+// parseBinary decodes all of src into the integers and byte strings of cur.
+func (s *Format) parseBinary(cur, base *schema.Frame, src []byte) error {
+	for i := range s.plans {
+		var ok bool
+		switch p := &s.plans[i]; p.Class {
+		case schema.ClassInteger:
+			src, ok = p.parseIntegers(cur, base, src)
+		case schema.ClassBytes:
+			src, ok = p.parseBlob(cur, base, src)
+		default:
+			ok = true
+		}
+		if !ok {
+			return wire.Malformed("the binary part does not hold %s", s.Fields()[i].Name)
+		}
+	}
+	if len(src) != 0 {
+		return wire.Malformed("the binary part has %d bytes too many", len(src))
+	}
+	return nil
+}
+
+func (p *plan) parseIntegers(cur, base *schema.Frame, src []byte) ([]byte, bool) {
+	for k := range p.N {
+		n := p.componentBytes(k)
+		if len(src) < n {
+			return nil, false
+		}
+		v := uint32(0)
+		for i, b := range src[:n] {
+			v |= uint32(b) << (8 * i)
+		}
+		src = src[n:]
+		if base != nil {
+			v ^= uint32(base.Ints[p.At+k])
+		}
+		shift := 32 - 8*n
+		x := int32(v << shift >> shift) // without the sign bits of the baseline
+		if p.Signed {
+			x = int32(v<<shift) >> shift
+		}
+		if !p.Holds(k, x) {
+			return nil, false
+		}
+		cur.Ints[p.At+k] = x
+	}
+	return src, true
+}
+
+func (p *plan) parseBlob(cur, base *schema.Frame, src []byte) ([]byte, bool) {
+	size := p.MaxBytes
+	if p.LengthBytes() > 0 {
+		v, n := binary.Uvarint(src)
+		if n <= 0 || n != uvarintLen(int(min(v, schema.MaxBytes))) || v > uint64(p.MaxBytes) {
+			return nil, false
+		}
+		size, src = int(v), src[n:]
+	}
+	if len(src) < size {
+		return nil, false
+	}
+	b := append(cur.Bytes[p.Blob][:0], src[:size]...)
+	if base != nil {
+		xor(b, base.Bytes[p.Blob])
+	}
+	cur.Bytes[p.Blob] = b
+	return src[size:], true
+}
+
+// BinarySize returns the size in bytes of the binary part of f before run-length coding.
+func (s *Format) BinarySize(f *schema.Frame) int { return len(s.appendBinary(nil, f, nil)) }
+
+// appendBinary appends the integers and byte strings of cur, XORed with those of base unless base
+// is nil.
+func (s *Format) appendBinary(dst []byte, cur, base *schema.Frame) []byte {
+	for i := range s.plans {
+		switch p := &s.plans[i]; p.Class {
+		case schema.ClassInteger:
+			for k := range p.N {
+				v := uint32(cur.Ints[p.At+k])
+				if base != nil {
+					v ^= uint32(base.Ints[p.At+k])
+				}
+				for range p.componentBytes(k) {
+					dst = append(dst, byte(v))
+					v >>= 8
+				}
+			}
+		case schema.ClassBytes:
+			b := cur.Bytes[p.Blob]
+			if p.LengthBytes() > 0 {
+				dst = binary.AppendUvarint(dst, uint64(len(b)))
+			}
+			at := len(dst)
+			dst = append(dst, b...)
+			if base != nil {
+				xor(dst[at:], base.Bytes[p.Blob])
+			}
+		default:
+		}
+	}
+	return dst
 }

@@ -1,7 +1,6 @@
 package packed
 
 import (
-	"encoding/binary"
 	"math/bits"
 
 	"github.com/uplink-rpc/uplink/internal/codec/bitio"
@@ -130,41 +129,6 @@ func (c *Codec) KeyframeBytes(cur *schema.Frame) int {
 }
 
 func uvarintLen(n int) int { return (bits.Len(uint(n|1)) + 6) / 7 }
-
-// BinarySize returns the size in bytes of the binary part of f before run-length coding.
-func (s *Format) BinarySize(f *schema.Frame) int { return len(s.appendBinary(nil, f, nil)) }
-
-// appendBinary appends the integers and byte strings of cur, XORed with those of base unless base
-// is nil.
-func (s *Format) appendBinary(dst []byte, cur, base *schema.Frame) []byte {
-	for i := range s.plans {
-		switch p := &s.plans[i]; p.Class {
-		case schema.ClassInteger:
-			for k := range p.N {
-				v := uint32(cur.Ints[p.At+k])
-				if base != nil {
-					v ^= uint32(base.Ints[p.At+k])
-				}
-				for range p.componentBytes(k) {
-					dst = append(dst, byte(v))
-					v >>= 8
-				}
-			}
-		case schema.ClassBytes:
-			b := cur.Bytes[p.Blob]
-			if p.LengthBytes() > 0 {
-				dst = binary.AppendUvarint(dst, uint64(len(b)))
-			}
-			at := len(dst)
-			dst = append(dst, b...)
-			if base != nil {
-				xor(dst[at:], base.Bytes[p.Blob])
-			}
-		default:
-		}
-	}
-	return dst
-}
 
 // xor XORs dst with b up to the length of the shorter one.
 func xor(dst, b []byte) {

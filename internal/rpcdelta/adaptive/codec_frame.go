@@ -199,17 +199,6 @@ func (c *payloadCodec[M]) bitSet(ints []int32, g *group, l *modelState) {
 	}
 }
 
-// wantedFeatures returns the features that the experts of a quaternion's components read, as a bit
-// mask.
-func (l *modelState) wantedFeatures(g *group, p *refFrames) uint {
-	want := uint(1)
-	for k := range g.numComps {
-		c := &l.components[g.firstComp+k]
-		want |= wanted[g.family][c.classes[p.lo].expert&3] | wanted[g.family][c.classes[p.hi].expert&3]
-	}
-	return want
-}
-
 // quat codes a changed quaternion: the index of the largest element, then a residual per component.
 func (c *payloadCodec[M]) quat(ints []int32, g *group, l *modelState) error {
 	p := &c.refs

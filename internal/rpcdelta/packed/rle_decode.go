@@ -1,8 +1,6 @@
 package packed
 
 import (
-	"encoding/binary"
-
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
 	"github.com/uplink-rpc/uplink/rle"
 	"github.com/uplink-rpc/uplink/schema"
@@ -74,73 +72,4 @@ func (c *Codec) readGroup(p *plan, v, base []int32) bool {
 		v[k] = int32(d)
 	}
 	return true
-}
-
-// parseBinary decodes all of src into the integers and byte strings of cur.
-func (s *Format) parseBinary(cur, base *schema.Frame, src []byte) error {
-	for i := range s.plans {
-		var ok bool
-		switch p := &s.plans[i]; p.Class {
-		case schema.ClassInteger:
-			src, ok = p.parseIntegers(cur, base, src)
-		case schema.ClassBytes:
-			src, ok = p.parseBlob(cur, base, src)
-		default:
-			ok = true
-		}
-		if !ok {
-			return wire.Malformed("the binary part does not hold %s", s.Fields()[i].Name)
-		}
-	}
-	if len(src) != 0 {
-		return wire.Malformed("the binary part has %d bytes too many", len(src))
-	}
-	return nil
-}
-
-func (p *plan) parseIntegers(cur, base *schema.Frame, src []byte) ([]byte, bool) {
-	for k := range p.N {
-		n := p.componentBytes(k)
-		if len(src) < n {
-			return nil, false
-		}
-		v := uint32(0)
-		for i, b := range src[:n] {
-			v |= uint32(b) << (8 * i)
-		}
-		src = src[n:]
-		if base != nil {
-			v ^= uint32(base.Ints[p.At+k])
-		}
-		shift := 32 - 8*n
-		x := int32(v << shift >> shift) // without the sign bits of the baseline
-		if p.Signed {
-			x = int32(v<<shift) >> shift
-		}
-		if !p.Holds(k, x) {
-			return nil, false
-		}
-		cur.Ints[p.At+k] = x
-	}
-	return src, true
-}
-
-func (p *plan) parseBlob(cur, base *schema.Frame, src []byte) ([]byte, bool) {
-	size := p.MaxBytes
-	if p.LengthBytes() > 0 {
-		v, n := binary.Uvarint(src)
-		if n <= 0 || n != uvarintLen(int(min(v, schema.MaxBytes))) || v > uint64(p.MaxBytes) {
-			return nil, false
-		}
-		size, src = int(v), src[n:]
-	}
-	if len(src) < size {
-		return nil, false
-	}
-	b := append(cur.Bytes[p.Blob][:0], src[:size]...)
-	if base != nil {
-		xor(b, base.Bytes[p.Blob])
-	}
-	cur.Bytes[p.Blob] = b
-	return src[size:], true
 }

@@ -1,9 +1,6 @@
 package adaptive
 
-import (
-	"github.com/uplink-rpc/uplink/internal/rpcdelta/cost"
-	"github.com/uplink-rpc/uplink/schema"
-)
+import "github.com/uplink-rpc/uplink/internal/rpcdelta/cost"
 
 // offset returns the predicted offset of component k of a numeric group from its reference, in
 // whole steps. It interpolates between the experts of the classes on both sides of the distance.
@@ -99,69 +96,6 @@ func nextStep(p *refFrames, c *component) int32 {
 	return c.fit(int64(b) + (wrapTo(int64(b)-int64(p.h1[c.at]), c.wrap)*p.r1+half)>>16)
 }
 
-// followsStep reports whether all components of a counter continue at their last rate.
-func (m *Model) followsStep(p *refFrames, g *group, frame *schema.Frame) bool {
-	for k := range g.numComps {
-		c := &m.components[g.firstComp+k]
-		if frame.Ints[c.at] != nextStep(p, c) {
-			return false
-		}
-	}
-	return true
-}
-
-// fit brings x into the component's range: modulo 2^wrap, or clamped.
-func (c *component) fit(x int64) int32 {
-	switch {
-	case c.wrap == 0:
-		return int32(max(c.lo, min(c.hi, x)))
-	case c.signed:
-		return int32(wrapTo(x, c.wrap))
-	}
-	return int32(x) & c.mask
-}
-
-// forecast returns the predicted value of component k of a numeric group and the expected magnitude
-// of its residual. It computes what [refFrames.offset], [component.fit] and [componentState.expect]
-// compute, in one function to avoid calls in the hot path.
-func (c *frameContext) forecast(
-	l *modelState, ints []int32, g *group, cp *component, lc *componentState, k int,
-) (pred int32, e expectation) {
-	p := &c.refs
-	lo, hi := &lc.classes[p.lo], &lc.classes[p.hi]
-	at := uint(cp.at)
-	base := int64(p.ref[at])
-	off := int64(0)
-	switch a := lo.expert | hi.expert; {
-	case g.family == familyDerived:
-		off = p.blend(p.derivedOffsets(ints, g, lo, hi, k))
-	case a == 0:
-	case a == 1:
-		s := wrapTo(base-int64(p.h1[at]), cp.wrap) * p.r1 >> 12
-		off = p.blend(int64(lo.w[0])*s*int64(lo.expert), int64(hi.w[0])*s*int64(hi.expert))
-	case lo.expert == 2 && hi.expert == 2 && cp.wrap == 0:
-		h1, h2, hd := int64(p.h1[at]), int64(p.h2[at]), int64(p.hd[at])
-		s := (base - h1) * p.r1 >> 12
-		x, y := int64(lo.w[1])*s, int64(hi.w[1])*s
-		s = (hd - int64(p.hdd[at])) * p.rdd >> 12
-		x += int64(lo.w[2]) * s
-		y += int64(hi.w[2]) * s
-		s = (h1 - h2) * p.r12 >> 12
-		x += int64(lo.w[3]) * s
-		y += int64(hi.w[3]) * s
-		s = (base - hd) * p.rd >> 12
-		x += int64(lo.w[4]) * s
-		y += int64(hi.w[4]) * s
-		s = (h2 - int64(p.h4[at])) * p.r24 >> 12
-		x += int64(lo.w[5]) * s
-		y += int64(hi.w[5]) * s
-		off = p.blend(x, y)
-	default:
-		off = p.offset(l, ints, g, cp, lc, k)
-	}
-	return cp.fit(base + off), lc.expect(p, &c.context, off)
-}
-
 // featureSet holds the features of a component, which its predictions are weighted sums of: offsets
 // from the reference in Q4.
 type featureSet [features]int64
@@ -248,13 +182,4 @@ func (p *refFrames) predictor(g *group, lc *componentState) cost.Predictor {
 		class = p.hi
 	}
 	return predictors[g.family][lc.classes[class].expert&3]
-}
-
-// expect returns the expectation for the residual of a component whose predicted offset from the
-// reference is off.
-func (c *componentState) expect(p *refFrames, s *residualContext, off int64) expectation {
-	from, to := c.classes[p.from&1].expected, c.classes[p.from&1+1].expected
-	magnitude := from + max(to-from, -200)*int32(p.share)>>8
-	near, run, offset := s.inputs(magnitude, off)
-	return expectation{c.context.adjust(magnitude, near, run, offset), c.classes[p.class].shape}
 }

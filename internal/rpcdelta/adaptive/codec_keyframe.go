@@ -144,47 +144,6 @@ func (c *payloadCodec[M]) keyframeBytes(frame *schema.Frame, g *group) (err erro
 	return nil
 }
 
-// KeyframeBytes returns the approximate size of a payload that has frame as its only frame: at most
-// one byte too many, and a few bytes too few if the payload ends in zeros.
-func (m *Model) KeyframeBytes(frame *schema.Frame) int {
-	s := keyframeSize{bits: 1} // one frame
-	for i := range m.groups {
-		g := &m.groups[i]
-		switch g.form {
-		case formNumbers:
-			if g.noLength {
-				s.flat(frame.Ints, m.components[g.firstComp:][:g.numComps])
-			} else {
-				s.numbers(frame.Ints, m.components[g.firstComp:][:g.numComps], g)
-			}
-		case formQuat:
-			s.quat(frame.Ints[g.at:][:4], g)
-		case formBits:
-			s.flat(frame.Ints, m.bitSets[g.firstComp:][:g.numComps])
-		case formBytes:
-			s.bytes(frame.Bytes[g.blob], g)
-		}
-	}
-	return int(s.used-uint(bits.TrailingZeros32(s.last))+7) / 8
-}
-
-// MinKeyframeBytes returns a lower bound of KeyframeBytes and takes less time. It is the minimum
-// size of all that precedes the last component that is not sent as zeros.
-func (m *Model) MinKeyframeBytes(frame *schema.Frame) int {
-	for i := len(m.groups) - 1; i >= 0; i-- {
-		g := &m.groups[i]
-		if g.n == 0 || frame.Ints[g.at+g.n-1] == -g.quatMax {
-			continue
-		}
-		before := g.minBitsBefore
-		if g.form == formQuat {
-			before += 2 + 2*g.quatBits
-		}
-		return int(before+8) / 8
-	}
-	return 0
-}
-
 // keyframeSize counts the bits of the static code. Zeros at the end of a payload are not sent.
 type keyframeSize struct {
 	bits uint
@@ -260,14 +219,6 @@ func (s *keyframeSize) bytes(b []byte, g *group) {
 		}
 	}
 	s.bits += 8 * uint(len(b))
-}
-
-// int64Of returns the value of a component's int32.
-func (c *component) int64Of(v int32) int64 {
-	if c.wrap == 0 || c.signed {
-		return int64(v)
-	}
-	return int64(uint32(v))
 }
 
 // magnitudeBits returns the length of the longest magnitude, in bits.
