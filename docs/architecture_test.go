@@ -12,22 +12,17 @@ import (
 )
 
 // TestArchitectureNames checks that the packages which architecture.md links to declare the types,
-// functions and methods that it names, and that the linked files exist.
+// functions and methods that it names.
 func TestArchitectureNames(t *testing.T) {
 	page, err := os.ReadFile("architecture.md")
 	must(t, err)
 	declared := map[string]map[string]bool{} // names, by directory
-	links := regexp.MustCompile("\\[`([\\w.]+)`\\]\\(([^)]+\\.go)\\)").FindAllStringSubmatch(string(page), -1)
+	links := regexp.MustCompile("\\[`([\\w.]+)`\\]\\(([^)]+)\\)").FindAllStringSubmatch(string(page), -1)
 	if len(links) < 40 {
 		t.Errorf("%d links", len(links))
 	}
 	for _, l := range links {
-		name, file := l[1], l[2]
-		if _, err := os.Stat(file); err != nil {
-			t.Error(err)
-			continue
-		}
-		dir := filepath.Dir(file)
+		name, dir := l[1], l[2]
 		if declared[dir] == nil {
 			declared[dir] = declarations(t, dir)
 		}
