@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/sessions"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/steer"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/statesync"
 )
@@ -192,29 +195,80 @@ func TestCounts(t *testing.T) {
 }
 
 // FuzzDecode passes packets to a receiver that has received the first packets of a golden session:
-// the input has the number of these packets, and entries. What is decoded is valid.
+// the input has the number of these packets, and entries. What is decoded is valid, and the same in
+// a receiver without the rejected packets: these have no effect, and the next packet of the session
+// is decoded after them.
 func FuzzDecode(f *testing.F) {
 	const history = 16
 	s := sessions.Read(f, "statesync/testdata/kinds.golden", "packet")
 	cfg := statesync.Config{Rest: "Asleep", Velocities: kindsVelocities}
+	begin := func(t testing.TB, in []byte) (r *statesync.Receiver, held int) {
+		r, err := statesync.NewReceiver(s.Schemas[0], cfg)
+		must(t, err)
+		held = int(in[0]) % (history + 1)
+		for _, p := range s.Messages[:held] {
+			_, _ = r.Decode(p)
+		}
+		return r, held
+	}
 	x := corpus.Target{Parser: "state", Inputs: 20_000, Check: func(t testing.TB, in []byte) {
 		if len(in) == 0 {
 			return
 		}
-		_, r := pair(t, s.Schemas[0], cfg)
-		for _, p := range s.Messages[:int(in[0])%(history+1)] {
-			_, _ = r.Decode(p)
-		}
-		for packet := range entries.All(in[1:]) {
-			u, err := r.Decode(packet)
-			if a := r.Ack(); err == nil && a.None {
+		r, held := begin(t, in)
+		other, _ := begin(t, in)
+		check := func(packet []byte, u *statesync.Update) {
+			if a := r.Ack(); a.None {
 				t.Fatalf("decoded, and the ack is %+v", a)
 			}
-			if err == nil {
-				checkUpdate(t, s.Schemas[0], u)
+			checkUpdate(t, s.Schemas[0], u)
+			if same, err := other.Decode(packet); err != nil || !reflect.DeepEqual(same, u) {
+				t.Fatalf("%x: %+v, and without rejected ones before it %+v, %v", packet, u, same, err)
 			}
 		}
+		for packet := range entries.All(in[1:]) {
+			if u, err := r.Decode(packet); err == nil {
+				check(packet, u)
+			}
+		}
+		if u, err := r.Decode(s.Messages[held]); err == nil {
+			check(s.Messages[held], u)
+		} else if _, wanted := other.Decode(s.Messages[held]); wanted == nil {
+			t.Fatalf("the next packet after rejected ones: %v", err)
+		}
+	}, Results: func(t testing.TB, in []byte) (line string) {
+		if len(in) == 0 {
+			return ""
+		}
+		r, _ := begin(t, in)
+		for p := range entries.All(in[1:]) {
+			var h corpus.Hash
+			u, err := r.Decode(p)
+			if err == nil {
+				h.Add(int32(u.Tick), int32(len(u.Objects)))
+				for _, o := range u.Objects {
+					if h.Add(int32(o.ID)); !o.Gone {
+						h.Add(int32(o.Generation))
+						h.Add(o.Row...)
+					}
+				}
+			}
+			line += sessions.Result(err, h)
+		}
+		return line
 	}}
+	if steer.Message != nil {
+		x.Inputs, x.Generate = 60_000, func(rng *rand.Rand) []byte {
+			in := []byte{byte(rng.IntN(history + 1))}
+			r, held := begin(f, in)
+			for range 1 + rng.IntN(3) {
+				m := steer.Message(rng, s.Messages[held], func(m []byte) { _, _ = r.Decode(m) })
+				held++
+				in = append(in, entries.Of(m, false)...)
+			}
+			return in
+		}
+	}
 	x.Run(f)
 }
 
@@ -222,7 +276,13 @@ func FuzzDecode(f *testing.F) {
 func checkUpdate(t testing.TB, s *snapshot.Schema, u *statesync.Update) {
 	t.Helper()
 	again := s.NewSet()
-	for _, o := range u.Objects {
+	if len(u.Objects) > statesync.MaxUpdates || len(u.Inputs) > statesync.MaxTicks || max(u.Tick, -u.Tick) > 1<<53 {
+		t.Fatalf("tick %d with %d objects and inputs of %d ticks", u.Tick, len(u.Objects), len(u.Inputs))
+	}
+	for i, o := range u.Objects {
+		if i > 0 && o.ID <= u.Objects[i-1].ID {
+			t.Fatalf("object %d after %d", o.ID, u.Objects[i-1].ID)
+		}
 		if o.Gone {
 			continue
 		}

@@ -260,9 +260,10 @@ func (pc *payloadCodec) integer(at, level, sign int, v int64) int64 {
 // or downward from there.
 func (pc *payloadCodec) length(at, middle, size int) int {
 	n := middle
+	pc.Dec.Length(middle)
 	at += middleSlot
 	if pc.bit(at, size > n) {
-		for n++; n < maxLength && pc.bit(at+min(n-middle, slots-1-middleSlot), size > n); n++ {
+		for n++; n < rangecoder.MaxLength && pc.bit(at+min(n-middle, slots-1-middleSlot), size > n); n++ {
 		}
 		return n
 	}
@@ -270,8 +271,6 @@ func (pc *payloadCodec) length(at, middle, size int) int {
 	}
 	return n
 }
-
-const maxLength = 32
 
 // mantissa codes the low n bits of v, whose bit n is set. The first two bits have contexts.
 func (pc *payloadCodec) mantissa(at int, n uint, v uint64) uint64 {

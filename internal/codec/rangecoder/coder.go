@@ -220,8 +220,9 @@ func (c *Coder) Uint(l *LengthModel, level int, v uint64) uint64 {
 // downward from there.
 func (c *Coder) length(l *LengthModel, at, size int) int {
 	n := at
+	c.Dec.Length(at)
 	if c.Bit(&l[n], size > n) {
-		for n++; n < lengths-1 && c.Bit(&l[n], size > n); n++ {
+		for n++; n < MaxLength && c.Bit(&l[n], size > n); n++ {
 		}
 		return n
 	}

@@ -2,9 +2,9 @@ package rangecoder
 
 import "encoding/binary"
 
-// Decoder decodes one payload. Any input decodes to something: bytes after the end read as zero.
+// decoder decodes one payload. Any input decodes to something: bytes after the end read as zero.
 // Call Reset before use.
-type Decoder struct {
+type decoder struct {
 	in     []byte
 	pos    int
 	code   uint64 // offset into the range, below rng
@@ -15,7 +15,7 @@ type Decoder struct {
 
 // Reset starts at the first byte of in, which is not modified. If free is not 0, the payload starts
 // in the low bits of that byte, as in [Encoder.Reset].
-func (d *Decoder) Reset(in []byte, free uint) {
+func (d *decoder) Reset(in []byte, free uint) {
 	d.in, d.pos, d.rng, d.bad, d.shared = in, 0, 1<<64-1, false, 0
 	d.code = d.next()
 	d.code = d.code<<stepBits | d.next()
@@ -29,7 +29,7 @@ func (d *Decoder) Reset(in []byte, free uint) {
 // Complete reports whether the input is the output of an Encoder for the decisions read. It is
 // false if the input ends with a zero byte, with bytes that no decision needs, or is not the lowest
 // of its length.
-func (d *Decoder) Complete() bool {
+func (d *decoder) Complete() bool {
 	n := len(d.in)
 	switch {
 	case d.bad || n < d.shared:
@@ -42,14 +42,14 @@ func (d *Decoder) Complete() bool {
 
 // check keeps code within the range. No encoder uses the part of the range that is left over when
 // frequencies are rounded.
-func (d *Decoder) check() {
+func (d *decoder) check() {
 	if d.code >= d.rng {
 		d.code, d.bad = d.rng-1, true
 	}
 }
 
 // next reads the bytes of one step, most significant byte first.
-func (d *Decoder) next() (v uint64) {
+func (d *decoder) next() (v uint64) {
 	pos := d.pos
 	d.pos += stepBytes
 	if d.pos <= len(d.in) {
@@ -64,13 +64,13 @@ func (d *Decoder) next() (v uint64) {
 	return v
 }
 
-func (d *Decoder) shift() {
+func (d *decoder) shift() {
 	d.code = d.code<<stepBits | d.next()
 	d.rng <<= stepBits
 }
 
 // BitNoRenorm reads one decision; p0 as in [Encoder.BitNoRenorm]. Renorm must follow.
-func (d *Decoder) BitNoRenorm(p0 uint32) bool {
+func (d *decoder) BitNoRenorm(p0 uint32) bool {
 	t := (d.rng >> ScaleBits) * uint64(p0)
 	bit, below, rng := d.code >= t, uint64(0), t
 	if bit {
@@ -85,14 +85,14 @@ func (d *Decoder) BitNoRenorm(p0 uint32) bool {
 }
 
 // Renorm widens the range to the minimum that the next decision needs.
-func (d *Decoder) Renorm() {
+func (d *decoder) Renorm() {
 	if d.rng < least {
 		d.shift()
 	}
 }
 
 // Symbol reads a symbol of t.
-func (d *Decoder) Symbol(t *Table) int {
+func (d *decoder) Symbol(t *Table) int {
 	r := d.rng >> ScaleBits
 	x := int(min(d.code/r, Scale-1))
 	s := int(t.hint[x>>hintShift])
@@ -108,7 +108,7 @@ func (d *Decoder) Symbol(t *Table) int {
 }
 
 // Raw reads n bits, n at most 64.
-func (d *Decoder) Raw(n uint) uint64 {
+func (d *decoder) Raw(n uint) uint64 {
 	var v uint64
 	for n > 0 {
 		k := min(n, ScaleBits)

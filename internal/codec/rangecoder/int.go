@@ -50,11 +50,12 @@ func Level(scale int64) int { return int(min(max((scale+256)*3>>8, 0), Levels-1)
 // middle returns the length at which the decisions of a level begin, in bits.
 func middle(level int) int { return (level + 1) / 3 }
 
-const lengths = 33
+// MaxLength is the maximum length of a magnitude, in bits.
+const MaxLength = 32
 
 // LengthModel holds the adaptive probabilities of the lengths of magnitudes at one level. Call Init
 // before use.
-type LengthModel [lengths]Prob
+type LengthModel [MaxLength + 1]Prob
 
 // Init sets the initial probabilities: with m the median magnitude of the level, a magnitude
 // exceeds x with probability m / (m + x).

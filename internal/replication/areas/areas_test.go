@@ -2,9 +2,11 @@ package areas
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -15,6 +17,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/randomrow"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/sessions"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/steer"
 )
 
 var (
@@ -130,38 +133,91 @@ func TestUnseen(t *testing.T) {
 
 // FuzzDecode passes messages to a decoder that has received the first messages of a golden session:
 // the input has the number of these messages, and entries. What is shown is valid and bounded, and
-// a decoder that has forgotten all messages requests a reset.
+// the same in a decoder without the rejected messages: these have no effect, and the next message
+// of the session decodes after them. A decoder that has forgotten all messages requests a reset.
 func FuzzDecode(f *testing.F) {
 	const history = 8
 	s := sessions.Read(f, "internal/replication/areas/testdata/moves.session", "take")
+	begin := func(in []byte) (d *Decoder, held int) {
+		d, held = NewDecoder(s.Schemas...), int(in[0])%(history+1)
+		for _, m := range s.Messages[:held] {
+			_, _, err := d.Decode(m)
+			must(err)
+		}
+		return d, held
+	}
 	x := corpus.Target{Parser: "area", Inputs: 20_000, Check: func(t testing.TB, in []byte) {
 		if len(in) == 0 {
 			return
 		}
-		d := NewDecoder(s.Schemas...)
-		held := int(in[0]) % (history + 1)
-		for _, m := range s.Messages[:held] {
-			if _, _, err := d.Decode(m); err != nil {
-				t.Fatal(err)
+		d, held := begin(in)
+		other, _ := begin(in)
+		check := func(m []byte) {
+			if _, _, err := other.Decode(m); err != nil {
+				t.Fatalf("%x: accepted, but not without rejected ones before it: %v", m, err)
 			}
 		}
-		for m := range entries.All(in[1:]) {
-			_, _, err := d.Decode(m)
+		shown := func() {
 			for typ, schema := range s.Schemas {
-				shown := d.Shown(typ)
-				if n := shown.Len(); n > MaxObjects {
-					t.Fatalf("%d objects", n)
+				shown, ages := d.Shown(typ), d.Ages(typ)
+				if n := shown.Len(); n > MaxObjects || ages != nil && len(ages) != n {
+					t.Fatalf("%d objects with %d ages", n, len(ages))
 				}
 				valid := schema.NewSet()
 				for i := range shown.Len() {
 					must(valid.Add(shown.Object(i), shown.Row(i)))
 				}
+				if !shown.Equal(other.Shown(typ)) || !slices.Equal(ages, other.Ages(typ)) {
+					t.Fatal("what is shown differs without the rejected messages")
+				}
 			}
+		}
+		for m := range entries.All(in[1:]) {
+			_, _, err := d.Decode(m)
 			if a := d.Ack(); held > 0 && a.None && a.Epoch == 0 || err == nil && a.None {
 				t.Fatalf("%v, and the ack is %+v", err, a)
 			}
+			if errors.Is(err, snapshot.ErrDesync) {
+				return
+			} else if err == nil {
+				check(m)
+			}
+			shown()
 		}
+		if _, _, err := d.Decode(s.Messages[held]); err == nil {
+			check(s.Messages[held])
+		} else if _, _, wanted := other.Decode(s.Messages[held]); wanted == nil {
+			t.Fatalf("the next message after rejected ones: %v", err)
+		}
+		shown()
+	}, Results: func(_ testing.TB, in []byte) (line string) {
+		if len(in) == 0 {
+			return ""
+		}
+		d, _ := begin(in)
+		for m := range entries.All(in[1:]) {
+			var h corpus.Hash
+			_, _, err := d.Decode(m)
+			for typ := range s.Schemas {
+				sessions.AddSet(&h, d.Shown(typ))
+			}
+			line += sessions.Result(err, h)
+		}
+		return line
 	}}
+	if steer.Message != nil {
+		x.Inputs, x.Generate = 60_000, func(r *rand.Rand) []byte {
+			in := []byte{byte(r.IntN(history + 1))}
+			d, _ := begin(in)
+			for range 1 + r.IntN(3) {
+				w := hostileWriter{d: d, r: r}
+				m := w.message()
+				_, _, _ = d.Decode(m)
+				in = append(in, entries.Of(m, false)...)
+			}
+			return in
+		}
+	}
 	x.Run(f)
 }
 

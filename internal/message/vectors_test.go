@@ -1,6 +1,4 @@
-// Package messages generates the vectors of messages, and verifies that the packages which define
-// the messages agree with them.
-package messages
+package message_test
 
 import (
 	"bytes"
@@ -28,7 +26,7 @@ import (
 	"github.com/uplink-rpc/uplink/token"
 )
 
-// TestVectors writes or compares messages.json.
+// TestVectors writes or compares messages.json, with the messages of all packages.
 func TestVectors(t *testing.T) {
 	schemas, compiled := schemaVectors(t)
 	requests := requestVectors(t, compiled)
