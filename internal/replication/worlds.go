@@ -143,7 +143,7 @@ func (w *Worlds) leave(s *Subscription, now time.Time) {
 	}
 }
 
-// Progress is how far the worlds of a standby have arrived.
+// Progress is how far the worlds of another server have arrived.
 type Progress uint8
 
 const (
