@@ -108,7 +108,7 @@ func TestUnknownRPC(t *testing.T) {
 func TestBindTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMatch(t, 0, 3, ds.Config{})
-		m.conn = uplinktest.Dial(t, m.network, client.Config{BindTimeout: 2 * time.Second})
+		m.conn = uplinktest.Dial(t, m.network, client.Config{Transport: client.Transport{BindTimeout: 2 * time.Second}})
 		settle(100 * ms)
 		slow := newLink(0)
 		slow.Delay = 1500 * ms
@@ -170,7 +170,7 @@ func TestBindTwice(t *testing.T) {
 func TestBindAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMatch(t, 0, 14, ds.Config{})
-		m.conn = uplinktest.Dial(t, m.network, client.Config{BindTimeout: time.Second})
+		m.conn = uplinktest.Dial(t, m.network, client.Config{Transport: client.Transport{BindTimeout: time.Second}})
 		settle(100 * ms)
 		uplinktest.Must(t, m.network.Set(newLink(0), newLink(1)))
 		if err := bind[uplinktest.Move](t, m.conn, "Move", client.BindConfig{}); !errors.Is(err, client.ErrBindTimeout) {
@@ -242,8 +242,8 @@ func TestInvalidBind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, 0, 8)
 		uplinktest.Serve(t, network, ds.Config{}, handles[uplinktest.Move]("Move"))
-		conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive})
-		rle := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.RLE})
+		conn := uplinktest.Dial(t, network, client.Config{Tuning: client.Tuning{Codec: rpcdelta.Adaptive}})
+		rle := uplinktest.Dial(t, network, client.Config{Tuning: client.Tuning{Codec: rpcdelta.RLE}})
 		bindWide := func(cfg client.BindConfig) error {
 			_, err := client.BindSchema(t.Context(), conn, wideSchema(t), cfg)
 			return err

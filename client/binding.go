@@ -38,7 +38,7 @@ type binding struct {
 	frame      *schema.Frame
 	limits     limits
 	owed       float64 // frames by which recent payloads had fewer than limits.every on average
-	redundancy int     // Config.Redundancy, or the value of SetRedundancy
+	redundancy int     // Config.Tuning.Redundancy, or the value of SetRedundancy
 	paced      Pace    // the last report of a jitter buffer, and the counts of all sessions
 	stats      RPCStats
 }
@@ -47,7 +47,7 @@ type binding struct {
 func (b *binding) newRequest(describe []int) ([]byte, error) {
 	r := message.BindRequest{
 		RPC: uint8(b.number), Name: b.schema.RPC(), Fingerprint: b.schema.Fingerprint(), Fields: message.FieldHashes(b.schema),
-		RateHz: b.schema.RateHz(), Ring: b.cfg.Ring, Codec: b.cfg.Codec.String(), Reliable: b.reliable, Frames: b.maxFrames(),
+		RateHz: b.schema.RateHz(), Ring: b.cfg.Tuning.Ring, Codec: b.cfg.Tuning.Codec.String(), Reliable: b.reliable, Frames: b.maxFrames(),
 		PerTick: b.schema.PerTick(),
 	}
 	if b.combines() {
@@ -140,7 +140,7 @@ func (b *binding) hasFailed() bool {
 
 // agreed returns the prior of an answer: the client's, or as a fallback the built-in one.
 func (b *binding) agreed(a *message.BindAnswer) (p *prior.Prior, fallback bool, err error) {
-	if err := bindError(b.schema, b.cfg.Codec, a); err != nil || a.Reason == message.ReasonDescribe {
+	if err := bindError(b.schema, b.cfg.Tuning.Codec, a); err != nil || a.Reason == message.ReasonDescribe {
 		return nil, false, err
 	}
 	p = b.cfg.prior()
@@ -216,7 +216,7 @@ func (b *binding) ended() error {
 }
 
 // combines reports whether frames can share a payload.
-func (b *binding) combines() bool { return !b.reliable && b.cfg.Codec == rpcdelta.Adaptive }
+func (b *binding) combines() bool { return !b.reliable && b.cfg.Tuning.Codec == rpcdelta.Adaptive }
 
 // batch returns the number of later frames that a frame may wait for.
 func (b *binding) batch() int {

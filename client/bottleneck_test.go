@@ -75,7 +75,7 @@ func (b *bottleneck) run(t *testing.T) (p passage) {
 				}
 			})
 		})
-		conn := uplinktest.Dial(t, n, client.Config{Preset: b.preset, Redundancy: b.redundancy})
+		conn := uplinktest.Dial(t, n, client.Config{Preset: b.preset, Tuning: client.Tuning{Redundancy: b.redundancy}})
 		s, err := client.BindSchema(t.Context(), conn, rpc, client.BindConfig{})
 		uplinktest.Must(t, err)
 		interval := time.Duration(float64(time.Second) / rpc.RateHz())

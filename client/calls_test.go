@@ -225,7 +225,7 @@ func TestCallAllocations(t *testing.T) {
 	uplinktest.Must(t, err)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(context.Background()) }()
-	conn, err := client.Dial(t.Context(), srv.Addr().String(), client.Config{Timeout: time.Minute, Handlers: &handlers})
+	conn, err := client.Dial(t.Context(), srv.Addr().String(), client.Config{Transport: client.Transport{Timeout: time.Minute}, Handlers: &handlers})
 	uplinktest.Must(t, err)
 	s, err := ds.Bind[explosion](<-joined, "Explosion", ds.BindConfig{RateHz: 1000})
 	uplinktest.Must(t, err)

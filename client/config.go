@@ -18,7 +18,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// defaultBindTimeout is the default of Config.BindTimeout.
+// defaultBindTimeout is the default of Config.Transport.BindTimeout.
 const defaultBindTimeout = 5 * time.Second
 
 // Config configures a [Conn]. The zero value of each field means its default.
@@ -43,58 +43,20 @@ type Config struct {
 	// client that does not know the game neither delays a call nor gives it up. Balanced saves most
 	// for typical games; see docs/choosing.md.
 	Preset Preset
-	// Suites are the permitted cipher suites; default that of Preset, transport.AES128GCM and
-	// transport.ChaCha20Poly1305.
-	Suites []transport.Suite
-	// Insecure permits the published development key on addresses other than loopback, and the
-	// suite None. It is for measurements.
-	Insecure bool
-	// Codec encodes the frames; default rpcdelta.DefaultCodec.
-	Codec rpcdelta.Codec
-	// Redundancy is the number of earlier payloads whose frames each payload of an unreliable RPC
-	// repeats. rpcdelta.RedundancyAuto, the default, follows the packet loss. [Conn.SetRedundancy]
-	// changes it later.
-	Redundancy int
-	// Delivery is the share of frames that rpcdelta.RedundancyAuto aims to deliver; default
-	// rpcdelta.DefaultDelivery.
-	Delivery float64
-	// RedundancyBytes limits the size of a payload with redundant frames; default
-	// rpcdelta.DefaultRedundancyBytes.
-	RedundancyBytes int
 	// Tick makes unreliable RPCs share datagrams: payloads are collected and sent once per Tick, by
 	// [Conn.Flush], or when a datagram is full. At least 1 ms; at 0, the default, each payload is
 	// sent at once in its own datagram.
 	Tick time.Duration
-	// FlushOnly makes unreliable RPCs share datagrams without a Tick: payloads are sent by
-	// [Conn.Flush] or when a datagram is full. Tick must be 0.
-	FlushOnly bool
 	// Bandwidth limits the mean bit rate of all sent datagrams but path size probes, with all
 	// headers down to IP, in bits/s; 0, the default, means no limit. The connection reduces
 	// redundancy and puts up to 4 frames into each payload of an unreliable RPC that uses the
 	// adaptive codec, as it also does if the path is congested. Urgent frames leave at once, unless
 	// one did shortly before. It never drops a call: traffic above the limit is sent and counted.
 	Bandwidth int
-	// Prior is the prior from which streams of the adaptive codec start, if the server has it too.
-	// Otherwise, and if Prior is nil, they start from the built-in prior. RPCStats counts the
-	// bindings that fell back to it.
-	Prior *prior.Prior
-	// Ring is the number of frames of each RPC that are kept as baselines, 2 to rpcdelta.MaxRing;
-	// default rpcdelta.DefaultRing.
-	Ring int
 	// NoReconnect ends a connection for good when it is lost; [Conn.Err] then returns the cause,
 	// and so do other methods. Otherwise the client reconnects, as often as necessary, unless the
 	// server kicks the player.
 	NoReconnect bool
-	// LocalHandovers permits the server to hand the client over to addresses of any loopback,
-	// private or link-local network. By default these are refused, unless the server itself has an
-	// address of the same kind: a server on the internet must not reach the player's own network.
-	LocalHandovers bool
-	// Timeout is the time without a datagram from the server after which the connection is lost;
-	// default 15 s.
-	Timeout time.Duration
-	// BindTimeout limits how long [Bind], [SubscribeSnapshots] and [SubscribeState] wait for the
-	// server if their context has no deadline; default 5 s.
-	BindTimeout time.Duration
 	// OnEvent, if set, is called with each change of [Conn.State], and with each attempt to
 	// reconnect: one call after the other, in order, by goroutines of the connection, Dial or
 	// [Conn.Close]. It must return quickly and must not call Conn.Close. A panic ends the session
@@ -109,13 +71,39 @@ type Config struct {
 	OnMessage func(message []byte)
 	// Handlers, if set, are the RPCs that the server can call: see [Handle].
 	Handlers *Handlers
-	// OnUnreliable, if set, is called with each message of ds.Player.SendUnreliable that arrives,
-	// as OnMessage is, in the order of arrival.
-	OnUnreliable func(message []byte)
-	// OnStream, if set, is called with each stream that the server opens with ds.Player.OpenStream,
-	// on a goroutine of its own: when it returns, the stream is over. It must not call
-	// [Conn.Close]. A panic ends the session with session.ErrPanic.
-	OnStream func(session.StreamReader)
+	// Network opens the socket; nil means UDP. Tests and demos use transport/simnet.
+	Network transport.Network
+	// Logger logs the events of the connection and its bindings; nil means no logs.
+	Logger *slog.Logger
+	// Transport has the limits and times of the connection.
+	Transport Transport
+	// Tuning has settings of the codec that the preset and the default choose well for most games.
+	Tuning Tuning
+	// Hooks has further callbacks.
+	Hooks Hooks
+}
+
+// Transport has the settings of a connection that most games leave as they are.
+type Transport struct {
+	// Suites are the permitted cipher suites; default that of Preset, transport.AES128GCM and
+	// transport.ChaCha20Poly1305.
+	Suites []transport.Suite
+	// Insecure permits the published development key on addresses other than loopback, and the
+	// suite None. It is for measurements.
+	Insecure bool
+	// LocalHandovers permits the server to hand the client over to addresses of any loopback,
+	// private or link-local network. By default these are refused, unless the server itself has an
+	// address of the same kind: a server on the internet must not reach the player's own network.
+	LocalHandovers bool
+	// Timeout is the time without a datagram from the server after which the connection is lost;
+	// default 15 s.
+	Timeout time.Duration
+	// BindTimeout limits how long [Bind], [SubscribeSnapshots] and [SubscribeState] wait for the
+	// server if their context has no deadline; default 5 s.
+	BindTimeout time.Duration
+	// KeyLog, if set, receives a line with the secrets of each session. It defeats the encryption
+	// and is for debugging; see docs/wireshark.md.
+	KeyLog io.Writer
 	// StreamRate limits what all streams of a session send together, in bytes/s with all headers;
 	// default session.DefaultStreamRate. With Bandwidth it is at most half of that. On a congested
 	// path it is less.
@@ -125,65 +113,95 @@ type Config struct {
 	// KiB. Beyond it, sending returns session.ErrBacklog. See [Conn.ReliableRoom] and
 	// [Conn.WaitReliable].
 	ReliableQueue int
-	// KeyLog, if set, receives a line with the secrets of each session. It defeats the encryption
-	// and is for debugging; see endpoint.Config.
-	KeyLog io.Writer
-	// Network opens the socket; nil means UDP. Tests and demos use transport/simnet.
-	Network transport.Network
-	// Logger logs the events of the connection and its bindings; nil means no logs.
-	Logger *slog.Logger
+}
+
+// Tuning has the settings of the codec of RPCs.
+type Tuning struct {
+	// Codec encodes the frames; default rpcdelta.DefaultCodec.
+	Codec rpcdelta.Codec
+	// Redundancy is the number of earlier payloads whose frames each payload of an unreliable RPC
+	// repeats. rpcdelta.RedundancyAuto, the default, follows the packet loss. [Conn.SetRedundancy]
+	// changes it later.
+	Redundancy int
+	// Delivery is the share of frames that rpcdelta.RedundancyAuto aims to deliver; default
+	// rpcdelta.DefaultDelivery.
+	Delivery float64
+	// RedundancyBytes limits the size of a payload with redundant frames; default
+	// rpcdelta.DefaultRedundancyBytes.
+	RedundancyBytes int
+	// FlushOnly makes unreliable RPCs share datagrams without a Tick: payloads are sent by
+	// [Conn.Flush] or when a datagram is full. Tick must be 0.
+	FlushOnly bool
+	// Prior is the prior from which streams of the adaptive codec start, if the server has it too.
+	// Otherwise, and if Prior is nil, they start from the built-in prior. RPCStats counts the
+	// bindings that fell back to it.
+	Prior *prior.Prior
+	// Ring is the number of frames of each RPC that are kept as baselines, 2 to rpcdelta.MaxRing;
+	// default rpcdelta.DefaultRing.
+	Ring int
+}
+
+// Hooks has the callbacks of a connection that few games need.
+type Hooks struct {
+	// OnUnreliable, if set, is called with each message of ds.Player.SendUnreliable that arrives,
+	// as OnMessage is, in the order of arrival.
+	OnUnreliable func(message []byte)
+	// OnStream, if set, is called with each stream that the server opens with ds.Player.OpenStream,
+	// on a goroutine of its own: when it returns, the stream is over. It must not call
+	// [Conn.Close]. A panic ends the session with session.ErrPanic.
+	OnStream func(session.StreamReader)
 }
 
 func (cfg Config) withDefaults() (Config, error) {
-	cfg.Codec = cmp.Or(cfg.Codec, rpcdelta.DefaultCodec)
-	if s := cfg.Preset.Suite; len(cfg.Suites) == 0 && s != 0 && s != transport.AES128GCM {
-		cfg.Suites = []transport.Suite{s, transport.AES128GCM, transport.ChaCha20Poly1305}
+	cfg.Tuning.Codec = cmp.Or(cfg.Tuning.Codec, rpcdelta.DefaultCodec)
+	if s := cfg.Preset.Suite; len(cfg.Transport.Suites) == 0 && s != 0 && s != transport.AES128GCM {
+		cfg.Transport.Suites = []transport.Suite{s, transport.AES128GCM, transport.ChaCha20Poly1305}
 	}
-	cfg.Ring = cmp.Or(cfg.Ring, rpcdelta.DefaultRing)
-	cfg.BindTimeout = cmp.Or(cfg.BindTimeout, defaultBindTimeout)
-	cfg.StreamRate = cmp.Or(cfg.StreamRate, session.DefaultStreamRate)
+	cfg.Tuning.Ring = cmp.Or(cfg.Tuning.Ring, rpcdelta.DefaultRing)
+	cfg.Transport.BindTimeout = cmp.Or(cfg.Transport.BindTimeout, defaultBindTimeout)
+	cfg.Transport.StreamRate = cmp.Or(cfg.Transport.StreamRate, session.DefaultStreamRate)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	_, badCodec := rpcdelta.ParseCodec(cfg.Codec.String())
-	sending := rpcdelta.EncoderConfig{Redundancy: cfg.Redundancy, Delivery: cfg.Delivery, RedundancyBytes: cfg.RedundancyBytes}
+	_, badCodec := rpcdelta.ParseCodec(cfg.Tuning.Codec.String())
+	sending := rpcdelta.EncoderConfig{Redundancy: cfg.Tuning.Redundancy, Delivery: cfg.Tuning.Delivery, RedundancyBytes: cfg.Tuning.RedundancyBytes}
 	badSending := sending.Check()
 	switch {
-	case cfg.Ring < 2 || cfg.Ring > rpcdelta.MaxRing:
-		return cfg, fmt.Errorf("client: Config.Ring is %d, want 2 to %d", cfg.Ring, rpcdelta.MaxRing)
+	case cfg.Tuning.Ring < 2 || cfg.Tuning.Ring > rpcdelta.MaxRing:
+		return cfg, fmt.Errorf("client: Config.Tuning.Ring is %d, want 2 to %d", cfg.Tuning.Ring, rpcdelta.MaxRing)
 	case badCodec != nil:
-		return cfg, fmt.Errorf("client: Config.Codec is %v, want %s", cfg.Codec, strings.Join(message.Codecs(), " or "))
+		return cfg, fmt.Errorf("client: Config.Tuning.Codec is %v, want %s", cfg.Tuning.Codec, strings.Join(message.Codecs(), " or "))
 	case badSending != nil:
 		return cfg, fmt.Errorf("client: Config: %s", strings.TrimPrefix(badSending.Error(), "rpcdelta: "))
-	case cfg.Tick != 0 && (cfg.Tick < time.Millisecond || cfg.FlushOnly):
+	case cfg.Tick != 0 && (cfg.Tick < time.Millisecond || cfg.Tuning.FlushOnly):
 		return cfg, fmt.Errorf("client: Config.Tick is %v, want at least %v, or 0, and 0 with FlushOnly", cfg.Tick, time.Millisecond)
 	case cfg.Bandwidth < 0:
 		return cfg, fmt.Errorf("client: Config.Bandwidth is %d bits/s, want at least 0", cfg.Bandwidth)
-	case cfg.StreamRate < session.MinStreamRate:
-		return cfg, fmt.Errorf("client: Config.StreamRate is %d bytes/s, want at least %d", cfg.StreamRate, session.MinStreamRate)
-	case cfg.BindTimeout < 0:
-		return cfg, fmt.Errorf("client: Config.BindTimeout is %v, want at least 0", cfg.BindTimeout)
+	case cfg.Transport.StreamRate < session.MinStreamRate:
+		return cfg, fmt.Errorf("client: Config.Transport.StreamRate is %d bytes/s, want at least %d", cfg.Transport.StreamRate, session.MinStreamRate)
+	case cfg.Transport.BindTimeout < 0:
+		return cfg, fmt.Errorf("client: Config.Transport.BindTimeout is %v, want at least 0", cfg.Transport.BindTimeout)
 	}
 	return cfg, nil
 }
 
 func (cfg *Config) transport(t token.Token) endpoint.Config {
 	return endpoint.Config{
-		ReliableQueue: cfg.ReliableQueue,
-		Network:       cfg.Network, Token: t, Suites: cfg.Suites, Insecure: cfg.Insecure,
-		Timeout: cfg.Timeout, Tick: endpoint.OnWake, KeyLog: cfg.KeyLog, Logger: cfg.Logger,
+		ReliableQueue: cfg.Transport.ReliableQueue,
+		Network:       cfg.Network, Token: t, Suites: cfg.Transport.Suites, Insecure: cfg.Transport.Insecure,
+		Timeout: cfg.Transport.Timeout, Tick: endpoint.OnWake, KeyLog: cfg.Transport.KeyLog, Logger: cfg.Logger,
 	}
 }
 
-func (cfg *Config) coalesces() bool { return cfg.Tick != 0 || cfg.FlushOnly }
+func (cfg *Config) coalesces() bool { return cfg.Tick != 0 || cfg.Tuning.FlushOnly }
 
 // prior returns the prior that bindings ask for, or nil if the codec uses none.
 func (cfg *Config) prior() *prior.Prior {
 	switch {
-	case cfg.Codec != rpcdelta.Adaptive:
+	case cfg.Tuning.Codec != rpcdelta.Adaptive:
 		return nil
-	case cfg.Prior == nil:
+	case cfg.Tuning.Prior == nil:
 		return prior.Generic()
 	}
-	return cfg.Prior
+	return cfg.Tuning.Prior
 }
 
 // withBindTimeout returns ctx, with BindTimeout as its timeout unless it has a deadline.
@@ -191,7 +209,7 @@ func (cfg *Config) withBindTimeout(ctx context.Context) (context.Context, contex
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, cfg.BindTimeout)
+	return context.WithTimeout(ctx, cfg.Transport.BindTimeout)
 }
 
 // maxReliable is the maximum size of a payload of a reliable RPC, in bytes.
@@ -212,10 +230,10 @@ type BindConfig struct {
 }
 
 func (cfg BindConfig) withDefaults(conn *Config, rateHz float64) (BindConfig, error) {
-	if err := cfg.Delay.check(&cfg, rateHz, conn.Codec); err != nil {
+	if err := cfg.Delay.check(&cfg, rateHz, conn.Tuning.Codec); err != nil {
 		return cfg, err
 	}
-	if (cfg.Delay == DelayPolicy{}) && !cfg.Reliable && conn.Codec == rpcdelta.Adaptive {
+	if (cfg.Delay == DelayPolicy{}) && !cfg.Reliable && conn.Tuning.Codec == rpcdelta.Adaptive {
 		cfg.Delay = conn.Preset.DelayPolicy
 	}
 	return cfg, nil

@@ -62,7 +62,7 @@ type Conn struct {
 	events      []session.Event  // not reported yet
 	reporting   bool             // a goroutine reports events
 	bindings    []*binding       // by RPC number; elements of a slice that was read never change
-	redundancy  int              // Config.Redundancy, or the value of SetRedundancy
+	redundancy  int              // Config.Tuning.Redundancy, or the value of SetRedundancy
 	messages    ratelimit.Bucket // messages of SendReliable since start
 	lastRequest uint32           // id of the newest request
 	budget      budget
@@ -73,7 +73,7 @@ type Conn struct {
 func newConn(cfg Config, addr string) *Conn {
 	c := &Conn{
 		cfg: cfg, panicLog: cfg.Logger, addr: addr, start: time.Now(), closed: make(chan struct{}),
-		redundancy: cfg.Redundancy, budget: budget{configured: float64(cfg.Bandwidth)},
+		redundancy: cfg.Tuning.Redundancy, budget: budget{configured: float64(cfg.Bandwidth)},
 	}
 	c.subscriptions.Report = c.worldReport
 	return c
@@ -309,8 +309,8 @@ func (c *Conn) Rebind() error {
 	return c.linkError("rebind", l.own.Rebind())
 }
 
-// SetRedundancy changes Config.Redundancy, from the next call of each RPC. It returns an error if n
-// is invalid; nothing is changed then.
+// SetRedundancy changes Config.Tuning.Redundancy, from the next call of each RPC. It returns an
+// error if n is invalid; nothing is changed then.
 func (c *Conn) SetRedundancy(n int) error {
 	if err := (rpcdelta.EncoderConfig{Redundancy: n}).Check(); err != nil {
 		return fmt.Errorf("client: SetRedundancy: %s", strings.TrimPrefix(err.Error(), "rpcdelta: "))

@@ -21,7 +21,7 @@ const roomInterval = 10 * time.Millisecond
 // SendReliable sends a copy of message, at most [MaxMessage] bytes, to the server, which calls
 // ds.Config.OnMessage. All messages arrive, in order; those that are not acknowledged when the
 // connection is lost may be lost with it. The rate limit is 64 KiB/s with a burst of 128 KiB, where
-// each message counts 64 bytes more than its size. If it is exceeded, or [Config.ReliableQueue]
+// each message counts 64 bytes more than its size. If it is exceeded, or [Transport.ReliableQueue]
 // leaves no room, the error wraps session.ErrBacklog and names the limit. While reconnecting and
 // after Close, the errors are those of [Stream.Send]. SendReliable never waits: [Conn.WaitReliable]
 // does.
@@ -33,7 +33,8 @@ func (c *Conn) SendReliable(message []byte) error {
 }
 
 // ReliableRoom returns how many bytes a message of [Conn.SendReliable] may have now, up to
-// [MaxMessage]: what the rate limit and [Config.ReliableQueue] leave. It is 0 while reconnecting.
+// [MaxMessage]: what the rate limit and [Transport.ReliableQueue] leave. It is 0 while
+// reconnecting.
 func (c *Conn) ReliableRoom() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,9 +179,9 @@ func (c *Conn) ask(msg []byte, got chan<- answer) (l *link, id uint32, err error
 
 // OpenStream opens a stream to the server, which calls ds.Config.Hooks.OnStream with it: for more
 // than fits a message, such as levels and replays. Streams do not delay messages, and are not
-// ordered with them nor with each other. They share Config.StreamRate. The name has 1 to 128 bytes
-// and does not begin with "uplink.". If ctx is done before the stream is over, the stream is
-// aborted with the cause of ctx.
+// ordered with them nor with each other. They share Config.Transport.StreamRate. The name has 1 to
+// 128 bytes and does not begin with "uplink.". If ctx is done before the stream is over, the stream
+// is aborted with the cause of ctx.
 //
 // OpenStream never waits. At most 8 streams are open at a time, and 16 a second can be opened, with
 // bursts of 32; beyond that the error is session.ErrBacklog. A stream ends with its session: it

@@ -204,7 +204,7 @@ func (c *Conn) dialServers(ctx context.Context, own netip.Addr, m *move, data []
 	var errs []error
 	for _, addr := range m.notice.Servers {
 		if !c.cfg.follows(own, addr.Addr()) {
-			errs = append(errs, fmt.Errorf("client: %w: the address %v is not public: see Config.LocalHandovers", session.ErrHandover, addr))
+			errs = append(errs, fmt.Errorf("client: %w: the address %v is not public: see Config.Transport.LocalHandovers", session.ErrHandover, addr))
 			continue
 		}
 		cfg := c.cfg.transport(m.notice.Token)

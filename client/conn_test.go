@@ -284,19 +284,19 @@ func TestRenew(t *testing.T) {
 // TestInvalidConfig checks that errors name the invalid field.
 func TestInvalidConfig(t *testing.T) {
 	for want, cfg := range map[string]client.Config{
-		"Config.Ring":                     {Ring: 1},
-		"Config.Ring is 257":              {Ring: rpcdelta.MaxRing + 1},
-		"Config.Ring is -1":               {Ring: -1},
-		"Config.Codec":                    {Codec: 77},
-		"Config.BindTimeout":              {BindTimeout: -1},
-		"Config.Timeout":                  {Timeout: time.Millisecond},
-		"Config.Tick":                     {Tick: time.Microsecond},
+		"Config.Tuning.Ring":              {Tuning: client.Tuning{Ring: 1}},
+		"Config.Tuning.Ring is 257":       {Tuning: client.Tuning{Ring: rpcdelta.MaxRing + 1}},
+		"Config.Tuning.Ring is -1":        {Tuning: client.Tuning{Ring: -1}},
+		"Config.Tuning.Codec":             {Tuning: client.Tuning{Codec: 77}},
+		"Config.Transport.BindTimeout":    {Transport: client.Transport{BindTimeout: -1}},
+		"Timeout is 1ms":                  {Transport: client.Transport{Timeout: time.Millisecond}},
+		"Tick is 1µs":                     {Tick: time.Microsecond},
 		"Config.Tick is -2":               {Tick: -2},
 		"Config.Bandwidth":                {Bandwidth: -1},
-		"0 with FlushOnly":                {Tick: time.Second, FlushOnly: true},
-		"Config: Redundancy of 16 frames": {Redundancy: 16},
-		"Config: Delivery of 1.5":         {Delivery: 1.5},
-		"Config: RedundancyBytes of -1":   {RedundancyBytes: -1},
+		"0 with FlushOnly":                {Tick: time.Second, Tuning: client.Tuning{FlushOnly: true}},
+		"Config: Redundancy of 16 frames": {Tuning: client.Tuning{Redundancy: 16}},
+		"Config: Delivery of 1.5":         {Tuning: client.Tuning{Delivery: 1.5}},
+		"Config: RedundancyBytes of -1":   {Tuning: client.Tuning{RedundancyBytes: -1}},
 	} {
 		if _, err := client.Dial(t.Context(), uplinktest.Addr, cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", cfg, err)
@@ -332,7 +332,7 @@ func TestNoToken(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		// There is no server, but that is another error.
-		_, err := client.Dial(ctx, "192.0.2.1:7777", client.Config{Insecure: true, Network: network})
+		_, err := client.Dial(ctx, "192.0.2.1:7777", client.Config{Transport: client.Transport{Insecure: true}, Network: network})
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "192.0.2.1:7777") {
 			t.Errorf("got %v", err)
 		}
@@ -343,7 +343,7 @@ func TestNoToken(t *testing.T) {
 func TestDial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newNetwork(t, 0, 2)
-		cfg := client.Config{Network: network, Timeout: 2 * time.Second}
+		cfg := client.Config{Network: network, Transport: client.Transport{Timeout: 2 * time.Second}}
 		if _, err := client.Dial(t.Context(), "nowhere", cfg); err == nil {
 			t.Error("an address without a port was dialed")
 		}

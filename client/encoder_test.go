@@ -26,7 +26,7 @@ import (
 // bound RPCs, to those that are bound later, and after a reconnection.
 func TestSetRedundancy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := dialMatch(t, 0.3, 5, client.Config{Redundancy: rpcdelta.RedundancyOff, Timeout: 3 * time.Second})
+		m := dialMatch(t, 0.3, 5, client.Config{Tuning: client.Tuning{Redundancy: rpcdelta.RedundancyOff}, Transport: client.Transport{Timeout: 3 * time.Second}})
 		conn := m.conn
 		// expect checks the share of frames that do not arrive within 20 s.
 		expect := func(what string, redundancy int, lo, hi float64) {
@@ -108,7 +108,7 @@ func TestPriors(t *testing.T) {
 			serverLog, serverText := logged()
 			clientLog, clientText := logged()
 			m := newMatch(t, 0.1, 5, ds.Config{Tuning: ds.Tuning{Priors: c.server}, Logger: serverLog}).dial(client.Config{
-				Codec: c.codec, Prior: c.client, Redundancy: rpcdelta.RedundancyOff, Logger: clientLog,
+				Tuning: client.Tuning{Codec: c.codec, Prior: c.client, Redundancy: rpcdelta.RedundancyOff}, Logger: clientLog,
 			})
 			m.call(5 * time.Second)
 			settle(time.Second)
@@ -144,7 +144,7 @@ func TestLinkStats(t *testing.T) {
 			down := simnet.Config{Delay: 40 * ms, Loss: link.Loss / 2, Seed: 4}
 			m := &match{t: t, network: uplinktest.NewNetwork(t, up, down), journal: uplinktest.NewJournal(t, 1)}
 			m.serve(ds.Config{})
-			conn := m.dial(client.Config{Redundancy: rpcdelta.RedundancyAuto}).conn
+			conn := m.dial(client.Config{Tuning: client.Tuning{Redundancy: rpcdelta.RedundancyAuto}}).conn
 			var loss, burst, up1, down1, n float64
 			for i := range uint64(6000) {
 				m.send()
@@ -188,8 +188,8 @@ func TestLinkStats(t *testing.T) {
 // arrives.
 func loopback(t testing.TB, cfg client.Config, bind client.BindConfig) (*ds.Server, *client.Conn, *client.Stream[uplinktest.Move], <-chan uint64) {
 	t.Helper()
-	cfg.Timeout = time.Minute // for busy machines
-	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Limits: ds.Limits{RateSlack: ds.MaxRateSlack}, Transport: ds.Transport{Timeout: cfg.Timeout}})
+	cfg.Transport.Timeout = time.Minute // for busy machines
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Limits: ds.Limits{RateSlack: ds.MaxRateSlack}, Transport: ds.Transport{Timeout: cfg.Transport.Timeout}})
 	uplinktest.Must(t, err)
 	got, done := make(chan uint64, 1), make(chan struct{})
 	for _, rpc := range []string{"Move", "Turn"} {
@@ -236,7 +236,7 @@ func TestNoAllocations(t *testing.T) {
 	}{
 		{streams: 1, frames: 1},
 		{
-			client.Config{Codec: rpcdelta.Adaptive, FlushOnly: true, Bandwidth: 1e9}, client.BindConfig{Delay: uplinktest.Wait(1, 60)}, 2, 2,
+			client.Config{Tuning: client.Tuning{Codec: rpcdelta.Adaptive, FlushOnly: true}, Bandwidth: 1e9}, client.BindConfig{Delay: uplinktest.Wait(1, 60)}, 2, 2,
 		},
 	} {
 		srv, conn, stream, got := loopback(t, c.cfg, c.bind)

@@ -236,7 +236,7 @@ func TestRefusals(t *testing.T) {
 			return t
 		}
 		expired.Token, full.Token, used.Token = issue(1, time.Second), issue(2, time.Minute), issue(3, time.Minute)
-		suite.Token, suite.Suites = issue(4, time.Minute), []transport.Suite{transport.AES128CTRHMAC8}
+		suite.Token, suite.Transport.Suites = issue(4, time.Minute), []transport.Suite{transport.AES128CTRHMAC8}
 		used.Network = m.network
 		first, err := client.Dial(t.Context(), uplinktest.Addr, used)
 		uplinktest.Must(t, err)

@@ -152,7 +152,7 @@ func ExampleStream_Send() {
 
 // All RPCs of a tick share a datagram. A call of ServerMove may also wait for the next one.
 func ExampleConn_Flush() {
-	conn, printed, stop := connect(client.Config{FlushOnly: true})
+	conn, printed, stop := connect(client.Config{Tuning: client.Tuning{FlushOnly: true}})
 	defer stop()
 	move, err := client.Bind[ServerMove](context.Background(), conn, "ServerMove", client.BindConfig{
 		Delay: client.DelayPolicy{MaxBatchDelay: time.Second / 60},

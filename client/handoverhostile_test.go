@@ -202,7 +202,7 @@ func TestHandoverAddresses(t *testing.T) {
 				})
 				var err error
 				conn, dialErr := client.Dial(t.Context(), at, client.Config{
-					Network: p.network, Insecure: true, Token: issued(t, netip.MustParseAddrPort(at)), LocalHandovers: server == "permitted",
+					Network: p.network, Transport: client.Transport{Insecure: true, LocalHandovers: server == "permitted"}, Token: issued(t, netip.MustParseAddrPort(at)),
 					Logger: slog.New(slog.DiscardHandler), OnEvent: func(e session.Event) {
 						if e.Handover == session.HandoverFailed {
 							err = e.Err
@@ -286,9 +286,9 @@ func TestStandbyServer(t *testing.T) {
 		var got []string
 		var events []session.Event
 		conn := first.dial(client.Config{
-			OnMessage:    func(b []byte) { got = append(got, string(b)) },
-			OnUnreliable: func(b []byte) { got = append(got, string(b)) },
-			OnEvent:      func(e session.Event) { events = append(events, e) },
+			OnMessage: func(b []byte) { got = append(got, string(b)) },
+			Hooks:     client.Hooks{OnUnreliable: func(b []byte) { got = append(got, string(b)) }},
+			OnEvent:   func(e session.Event) { events = append(events, e) },
 		})
 		uplinktest.Must(t, bind[crate](t, conn, "Move", client.BindConfig{}))
 		first.push(netip.MustParseAddrPort("127.0.0.1:7999"))

@@ -124,7 +124,7 @@ func TestForgedHandshake(t *testing.T) {
 				}
 			}
 		}()
-		_, err = client.Dial(t.Context(), uplinktest.Addr, client.Config{Network: network, Timeout: timeout})
+		_, err = client.Dial(t.Context(), uplinktest.Addr, client.Config{Network: network, Transport: client.Transport{Timeout: timeout}})
 		<-over
 		uplinktest.Must(t, socket.Close())
 		if own := int(4 * timeout / time.Second); !errors.Is(err, session.ErrServerBusy) || hellos < own || hellos > own+3 {

@@ -77,7 +77,7 @@ func (l *link) Opened(own *endpoint.Conn) {
 	l.worlds = l.subscriptions.Open(own)
 	l.out.worlds = l.worlds
 	l.streams = streams.New((*streamOwner)(l))
-	rate := l.cfg.StreamRate
+	rate := l.cfg.Transport.StreamRate
 	if l.cfg.Bandwidth != 0 {
 		rate = min(rate, l.cfg.Bandwidth/8/2)
 	}

@@ -44,8 +44,8 @@ func (l *link) Datagram(_ *endpoint.Conn, b []byte, at time.Time) {
 		l.shutDown()
 	case t != message.Message:
 		err = message.ErrMalformed
-	case l.cfg.OnUnreliable != nil:
-		l.cfg.OnUnreliable(body)
+	case l.cfg.Hooks.OnUnreliable != nil:
+		l.cfg.Hooks.OnUnreliable(body)
 	}
 	if err != nil {
 		l.count(&l.stats.Malformed, 1)

@@ -56,16 +56,18 @@ func newBuggy(t *testing.T, name string, reconnect bool) *buggy {
 	uplinktest.Must(t, client.Handle(handlers, "Blast", func(client.Call[uplinktest.Move]) { b.call("call") }))
 	uplinktest.Must(t, client.Handle(handlers, "Boom", func(client.Call[uplinktest.Move]) { b.call("reliable call") }))
 	b.conn = uplinktest.Dial(t, network, client.Config{
-		Handlers:     handlers,
-		NoReconnect:  !reconnect,
-		Logger:       slog.New(slog.NewTextHandler(&b.log, nil)),
-		OnMessage:    func([]byte) { b.call("OnMessage") },
-		OnUnreliable: func([]byte) { b.call("OnUnreliable") },
-		OnQuality:    func(session.Quality) { b.call("OnQuality") },
-		OnStream: func(r session.StreamReader) {
-			b.call("OnStream")
-			_, _ = io.ReadAll(r)
+		Handlers:    handlers,
+		NoReconnect: !reconnect,
+		Logger:      slog.New(slog.NewTextHandler(&b.log, nil)),
+		OnMessage:   func([]byte) { b.call("OnMessage") },
+		Hooks: client.Hooks{
+			OnUnreliable: func([]byte) { b.call("OnUnreliable") },
+			OnStream: func(r session.StreamReader) {
+				b.call("OnStream")
+				_, _ = io.ReadAll(r)
+			},
 		},
+		OnQuality: func(session.Quality) { b.call("OnQuality") },
 		OnEvent: func(e session.Event) {
 			b.events = append(b.events, e)
 			b.call("OnEvent")

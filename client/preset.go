@@ -25,7 +25,8 @@ type DelayPolicy struct {
 	// addition to the one-way delay; redundant copies leave by then. It applies from 60 frames a
 	// second on, and is longer for rarer frames. 0 means that there is no deadline.
 	Deadline time.Duration
-	// Delivery is the share of frames that are to arrive by the deadline; default Config.Delivery.
+	// Delivery is the share of frames that are to arrive by the deadline; default
+	// Config.Tuning.Delivery.
 	Delivery float64
 	// UrgentLoss is the share of urgent frames of which all payloads that leave in consecutive
 	// ticks may be lost; default 1.5 %. Further copies leave with later frames.

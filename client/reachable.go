@@ -40,5 +40,5 @@ func scopeOf(a netip.Addr) scope {
 // over.
 func (cfg *Config) follows(own, to netip.Addr) bool {
 	s := scopeOf(to)
-	return s == global || s != unreachable && (cfg.LocalHandovers || s == scopeOf(own))
+	return s == global || s != unreachable && (cfg.Transport.LocalHandovers || s == scopeOf(own))
 }

@@ -105,9 +105,11 @@ func TestFrameStream(t *testing.T) {
 // connection is closed. It is for the race detector. The only errors are those of a connection that
 // is reconnecting or closed.
 func TestConcurrentUse(t *testing.T) {
-	t.Run("plain", func(t *testing.T) { useConcurrently(t, client.Config{BindTimeout: time.Second}, client.BindConfig{}) })
+	t.Run("plain", func(t *testing.T) {
+		useConcurrently(t, client.Config{Transport: client.Transport{BindTimeout: time.Second}}, client.BindConfig{})
+	})
 	t.Run("coalesce", func(t *testing.T) {
-		useConcurrently(t, client.Config{BindTimeout: time.Second, Codec: rpcdelta.Adaptive, Tick: 10 * ms, Bandwidth: 30_000}, client.BindConfig{Delay: uplinktest.Wait(1, 60)})
+		useConcurrently(t, client.Config{Transport: client.Transport{BindTimeout: time.Second}, Tuning: client.Tuning{Codec: rpcdelta.Adaptive}, Tick: 10 * ms, Bandwidth: 30_000}, client.BindConfig{Delay: uplinktest.Wait(1, 60)})
 	})
 }
 
@@ -220,7 +222,7 @@ func TestFlush(t *testing.T) {
 			move, look := uplinktest.NewJournal(t, 0), uplinktest.NewJournal(t, 1)
 			return errors.Join(ds.Handle(s, "Move", move.Handle), ds.Handle(s, "Look", look.Handle))
 		})
-		conn := uplinktest.Dial(t, network, client.Config{FlushOnly: true})
+		conn := uplinktest.Dial(t, network, client.Config{Tuning: client.Tuning{FlushOnly: true}})
 		streams := [2]*client.Stream[uplinktest.Move]{uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Look")}
 		sent := outgoing(network)
 		next := uint64(0)
@@ -297,7 +299,7 @@ func TestTick(t *testing.T) {
 // Close, or when no more follow for a while.
 func TestHeldFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := dialMatch(t, 0, 1, client.Config{Codec: rpcdelta.Adaptive}, client.BindConfig{Delay: uplinktest.Wait(2, 20), RateHz: 20})
+		m := dialMatch(t, 0, 1, client.Config{Tuning: client.Tuning{Codec: rpcdelta.Adaptive}}, client.BindConfig{Delay: uplinktest.Wait(2, 20), RateHz: 20})
 		settle(time.Second)
 		sent := outgoing(m.network)
 		for i, step := range []struct {
@@ -380,7 +382,7 @@ func TestTooLarge(t *testing.T) {
 	}{
 		{before: []*chunk{noise(100), {make([]byte, 4000)}}, refused: noise(4000), contains: "1173", after: []*chunk{noise(1100)}},
 		{
-			cfg: client.Config{Codec: rpcdelta.Adaptive}, bind: client.BindConfig{Delay: uplinktest.Wait(3, 60)},
+			cfg: client.Config{Tuning: client.Tuning{Codec: rpcdelta.Adaptive}}, bind: client.BindConfig{Delay: uplinktest.Wait(3, 60)},
 			before: []*chunk{noise(500), noise(600), noise(700)}, refused: noise(2000),
 			after: []*chunk{noise(1150), noise(1140), noise(5), noise(1000), noise(10)},
 		},
@@ -414,7 +416,7 @@ func TestTooLarge(t *testing.T) {
 func TestHeldWhileReconnecting(t *testing.T) {
 	for _, flushOnly := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			m := dialMatch(t, 0, 1, client.Config{Codec: rpcdelta.Adaptive, FlushOnly: flushOnly, Timeout: 2 * time.Second}, client.BindConfig{Delay: uplinktest.Wait(3, 1), RateHz: 1})
+			m := dialMatch(t, 0, 1, client.Config{Tuning: client.Tuning{Codec: rpcdelta.Adaptive, FlushOnly: flushOnly}, Transport: client.Transport{Timeout: 2 * time.Second}}, client.BindConfig{Delay: uplinktest.Wait(3, 1), RateHz: 1})
 			fourCalls := func() {
 				for range 4 {
 					m.send()

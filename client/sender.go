@@ -460,8 +460,8 @@ func (s *sender) encoder(peerRing int, p *prior.Prior) rpcdelta.EncoderConfig {
 	}
 	batch, deadline := s.delay.FramesAt(s.schema.RateHz())
 	return rpcdelta.EncoderConfig{
-		Codec: cfg.Codec, RPC: s.number, Ring: cfg.Ring, PeerRing: peerRing, Prior: p,
-		Redundancy: s.redundancy, Delivery: cmp.Or(s.delay.Delivery, cfg.Delivery), RedundancyBytes: cfg.RedundancyBytes,
+		Codec: cfg.Tuning.Codec, RPC: s.number, Ring: cfg.Tuning.Ring, PeerRing: peerRing, Prior: p,
+		Redundancy: s.redundancy, Delivery: cmp.Or(s.delay.Delivery, cfg.Tuning.Delivery), RedundancyBytes: cfg.Tuning.RedundancyBytes,
 		MaxBatchDelay: batch, Deadline: deadline, UrgentLoss: s.delay.UrgentLoss, Repair: s.delay.Repair, Reliable: s.reliable, MaxPayload: maxPayload,
 	}
 }

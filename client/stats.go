@@ -39,7 +39,7 @@ type RPCStats struct {
 	// Loss is the recent share of lost payloads according to acks, and Burst the mean length of a
 	// loss burst in payloads. Both are 0 for a reliable RPC and for one that is not bound.
 	Loss, Burst float64
-	// PriorFallbacks counts the bindings whose server did not have Config.Prior.
+	// PriorFallbacks counts the bindings whose server did not have Config.Tuning.Prior.
 	PriorFallbacks uint64
 	// Pace is the state of the server's jitter buffer.
 	Pace Pace

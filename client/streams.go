@@ -13,7 +13,7 @@ func (o *streamOwner) Wake() { o.own.WakeBulk() }
 
 // Accept implements streams.Owner.
 func (o *streamOwner) Accept(r *streams.Reader) bool {
-	f := o.cfg.OnStream
+	f := o.cfg.Hooks.OnStream
 	if f != nil {
 		o.work.Go(func() { r.Serve(func() { (*link)(o).guard(func() { f(r) }) }) })
 	}

@@ -83,7 +83,7 @@ func newRink(t testing.TB, codec string) *rink {
 		must(t, err)
 	}
 	r := &rink{t: t, codec: codec, typ: typ, goals: goals, world: w, now: time.Unix(0, 0), count: pucks}
-	r.conn = newConn(Config{Logger: slog.New(slog.DiscardHandler), BindTimeout: time.Second}, "nowhere")
+	r.conn = newConn(Config{Logger: slog.New(slog.DiscardHandler), Transport: Transport{BindTimeout: time.Second}}, "nowhere")
 	r.worlds = r.conn.subscriptions.Open(&r.toServer)
 	r.worlds.Show(r.now)
 	r.streams = replication.NewStreams(&r.toClient)

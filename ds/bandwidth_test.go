@@ -38,7 +38,7 @@ func TestBandwidth(t *testing.T) {
 			network := linkedBy(t, 60*ms, simnet.Config{})
 			journal := uplinktest.NewJournal(t, 1)
 			serve(t, network, ds.Config{}, handles("Move", journal.Handle))
-			conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive, Redundancy: c.redundancy, Bandwidth: c.limit})
+			conn := uplinktest.Dial(t, network, client.Config{Tuning: client.Tuning{Codec: rpcdelta.Adaptive, Redundancy: c.redundancy}, Bandwidth: c.limit})
 			moves, next := uplinktest.Bind(t, conn, "Move", client.BindConfig{RateHz: float64(c.hz)}), 0
 			call := func(hz, calls int) (mean float64) {
 				before := conn.Stats().Transport
@@ -82,7 +82,7 @@ func TestSharedBits(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			network := linkedBy(t, 100*ms, simnet.Config{})
 			srv := serve(t, network, ds.Config{}, ignores("Move"), handles("Look", func(*ds.Player, ds.Frame[look]) {}))
-			conn := uplinktest.Dial(t, network, client.Config{Codec: rpcdelta.Adaptive, FlushOnly: share})
+			conn := uplinktest.Dial(t, network, client.Config{Tuning: client.Tuning{Codec: rpcdelta.Adaptive, FlushOnly: share}})
 			moves := uplinktest.Bind(t, conn, "Move", client.BindConfig{Delay: uplinktest.Wait(every-1, 60)})
 			aim, err := client.Bind[look](t.Context(), conn, "Look", client.BindConfig{Delay: uplinktest.Wait(every-1, 60)})
 			uplinktest.Must(t, err)

@@ -86,8 +86,8 @@ type Config struct {
 // Transport configures the sockets and sessions of a [Server]: Config.Transport. The zero value of
 // each field means its default.
 type Transport struct {
-	// Route and ServerID are for servers behind a proxy that routes by them; see endpoint.Config
-	// and package transport/relay.
+	// Route and ServerID are for servers behind a proxy that routes by them; see docs/fleet.md and
+	// package transport/relay.
 	Route    []byte
 	ServerID uint16
 	// Suites are the permitted cipher suites, in order of preference; default transport.AES128GCM
@@ -97,15 +97,14 @@ type Transport struct {
 	// suite None. It is for measurements.
 	Insecure bool
 	// Shards is the number of sockets and goroutines that receive, decode and run handlers, default
-	// 1, at most endpoint.MaxShards. On Linux the system spreads players over them; elsewhere
-	// there is one. With several, handlers of different players run at the same time; see the
-	// package's description.
+	// 1, at most the number of processors or 4. On Linux the system spreads players over them;
+	// elsewhere there is one. With several, handlers of different players run at the same time; see
+	// the package's description.
 	Shards int
-	// Timeout is the time without a datagram after which a player's session ends; default
-	// 15 s.
+	// Timeout is the time without a datagram after which a player's session ends; default 15 s.
 	Timeout time.Duration
 	// KeyLog, if set, receives a line with the secrets of each session, with which all datagrams
-	// can be decrypted. It is for debugging; see endpoint.Config.
+	// can be decrypted. It is for debugging; see docs/wireshark.md.
 	KeyLog io.Writer
 }
 

@@ -135,7 +135,7 @@ func (f *fleetOf) issue(player uint64) token.Token {
 }
 
 func (f *fleetOf) dial(server int, tok token.Token) (*client.Conn, error) {
-	return client.Dial(f.t.Context(), f.addrs[server].String(), client.Config{Network: f.network, Token: tok, Timeout: 3 * time.Second})
+	return client.Dial(f.t.Context(), f.addrs[server].String(), client.Config{Network: f.network, Token: tok, Transport: client.Transport{Timeout: 3 * time.Second}})
 }
 
 // TestFleetToken races each of several tokens against four servers: one of them accepts it.

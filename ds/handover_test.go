@@ -188,7 +188,7 @@ func testHandoverStreams(t *testing.T, store fleet.Store) {
 			c.Fleet = &fleet.Config{Store: store, Name: fmt.Sprint("s", servers)}
 		}
 	})
-	g := f.join(t, client.Config{OnStream: receive})
+	g := f.join(t, client.Config{Hooks: client.Hooks{OnStream: receive}})
 	p := f.player(f.ids()[0])
 	send := func(open func(context.Context, string) (session.StreamWriter, error), name string) {
 		w, err := open(t.Context(), name)

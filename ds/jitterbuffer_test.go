@@ -61,7 +61,7 @@ func newGame(t *testing.T, link simnet.Config, late bool, j ds.JitterBuffer, set
 
 // add connects a player.
 func (g *game) add(n *uplinktest.Network, p gamer) *client.Conn {
-	conn := uplinktest.Dial(g.t, n, client.Config{Redundancy: rpcdelta.RedundancyOff})
+	conn := uplinktest.Dial(g.t, n, client.Config{Tuning: client.Tuning{Redundancy: rpcdelta.RedundancyOff}})
 	p.stream = uplinktest.Bind(g.t, conn, "Move", client.BindConfig{RateHz: float64(time.Second / p.every)})
 	g.players = append(g.players, &p)
 	return conn

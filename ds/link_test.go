@@ -64,7 +64,7 @@ func (c linked) play(t *testing.T, frames uint64) (p played) {
 		})
 	}
 	srv := serve(t, network, c.server, setups...)
-	c.client.BindTimeout, c.client.Timeout = time.Minute, time.Minute
+	c.client.Transport.BindTimeout, c.client.Transport.Timeout = time.Minute, time.Minute
 	p.conn = uplinktest.Dial(t, network, c.client)
 	var moves []stream
 	for i := range c.rpcs {
@@ -91,7 +91,7 @@ func (c linked) play(t *testing.T, frames uint64) (p played) {
 		for i, move := range moves {
 			send(t, move, uint64(i), n)
 		}
-		if c.client.FlushOnly {
+		if c.client.Tuning.FlushOnly {
 			uplinktest.Must(t, p.conn.Flush())
 		}
 		settle(time.Duration(float64(time.Second) / hz))
@@ -200,7 +200,7 @@ func TestLinks(t *testing.T) {
 				frames := uint64(3600 / thin(2) / rpcs)
 				p := linked{
 					server: ds.Config{Tuning: ds.Tuning{Ring: c.server, AckHz: c.ackHz, DeliverLate: c.late}, Poll: n%2 == 0},
-					client: client.Config{Ring: c.client, Redundancy: redundancy}, rpcs: rpcs, rtt: c.rtt, link: c.link,
+					client: client.Config{Tuning: client.Tuning{Ring: c.client, Redundancy: redundancy}}, rpcs: rpcs, rtt: c.rtt, link: c.link,
 				}.play(t, frames)
 				for i := range rpcs {
 					delivered, deltas := float64(p.logs[i].Frames())/float64(frames), float64(p.sent[i].Delta)/float64(frames)
@@ -287,8 +287,7 @@ func TestRandomLinks(t *testing.T) {
 					Transport: ds.Transport{Timeout: time.Minute}, Tuning: ds.Tuning{Ring: 2 + rng.IntN(255), AckHz: 1 + 99*rng.Float64(), DeliverLate: coin()}, Poll: coin(),
 				},
 				client: client.Config{
-					Ring: 2 + rng.IntN(255), Codec: rpcdelta.Adaptive, FlushOnly: coin(), Bandwidth: rng.IntN(2) * rng.IntN(50_000),
-					Redundancy: []int{rpcdelta.RedundancyOff, rpcdelta.RedundancyAuto, 3, rpcdelta.MaxRedundancy}[rng.IntN(4)],
+					Tuning: client.Tuning{Ring: 2 + rng.IntN(255), Codec: rpcdelta.Adaptive, FlushOnly: coin(), Redundancy: []int{rpcdelta.RedundancyOff, rpcdelta.RedundancyAuto, 3, rpcdelta.MaxRedundancy}[rng.IntN(4)]}, Bandwidth: rng.IntN(2) * rng.IntN(50_000),
 				},
 				bind: client.BindConfig{RateHz: float64(10 + rng.IntN(120))},
 				rpcs: 1 + rng.IntN(3),
@@ -303,7 +302,7 @@ func TestRandomLinks(t *testing.T) {
 			if seed%4 == 0 {
 				c.before = nil
 			}
-			if !c.client.FlushOnly {
+			if !c.client.Tuning.FlushOnly {
 				c.client.Tick = time.Duration(rng.IntN(3)*20) * ms
 			}
 			t.Logf("%+v", c)
@@ -339,7 +338,7 @@ func TestRecovered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				x := linked{rpcs: 1, rtt: 40 * time.Millisecond, link: c.link}
-				x.client.Preset, x.client.Redundancy = c.preset, c.redundancy
+				x.client.Preset, x.client.Tuning.Redundancy = c.preset, c.redundancy
 				p := x.play(t, 3000)
 				got, sent := &p.got[0], &p.sent[0]
 				later := got.Frames() - got.Messages // at most: each payload has a frame that none had before

@@ -219,7 +219,7 @@ func (s *panicScene) play() {
 // misfortune is the player for whom a callback panics. It returns why its connection ended.
 func (s *panicScene) misfortune() error {
 	ctx := s.t.Context()
-	conn, err := client.Dial(ctx, uplinktest.Addr, client.Config{Network: s.net, NoReconnect: true, Redundancy: rpcdelta.RedundancyOff})
+	conn, err := client.Dial(ctx, uplinktest.Addr, client.Config{Network: s.net, NoReconnect: true, Tuning: client.Tuning{Redundancy: rpcdelta.RedundancyOff}})
 	if err != nil {
 		return err
 	}
@@ -348,7 +348,7 @@ func TestPanicDrops(t *testing.T) {
 			srv := serve(t, network, ds.Config{
 				Poll: poll, TickHz: 60, Logger: slog.New(slog.DiscardHandler), OnMessage: func(*ds.Player, []byte) { t.Error("a message came") },
 			}, setups...)
-			bad := uplinktest.Dial(t, network, client.Config{FlushOnly: true})
+			bad := uplinktest.Dial(t, network, client.Config{Tuning: client.Tuning{FlushOnly: true}})
 			streams := []stream{uplinktest.Bind(t, bad, "Move")}
 			if poll {
 				streams = append(streams, uplinktest.Bind(t, bad, "Buffered"))

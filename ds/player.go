@@ -151,8 +151,8 @@ func (p *Player) WaitReliable(ctx context.Context, n int) error {
 }
 
 // SendUnreliable sends a copy of b, at most transport.MaxPayload-1 bytes, to the player, whose
-// client calls client.Config.OnUnreliable if the message arrives: for effects that a later message
-// makes up for. It may be lost, and may overtake others. It has a datagram of its own.
+// client calls client.Config.Hooks.OnUnreliable if the message arrives: for effects that a later
+// message makes up for. It may be lost, and may overtake others. It has a datagram of its own.
 // SendUnreliable does not block. After the end of the session, the error wraps net.ErrClosed.
 func (p *Player) SendUnreliable(b []byte) error {
 	if len(b) >= transport.MaxPayload {
@@ -269,11 +269,11 @@ func (p *Player) OfferState(world string, cfg StateConfig) (*StateStream, error)
 	return w.offerState(p, cfg)
 }
 
-// OpenStream opens a stream to the player, whose client calls client.Config.OnStream with it: for
-// more than fits a message, such as levels and replays. Streams do not delay messages, and are not
-// ordered with them nor with each other. They share Config.Limits.StreamRate. The name has 1 to 128
-// bytes and does not begin with "uplink.". If ctx is done before the stream is over, the stream is
-// aborted with the cause of ctx.
+// OpenStream opens a stream to the player, whose client calls client.Config.Hooks.OnStream with it:
+// for more than fits a message, such as levels and replays. Streams do not delay messages, and are
+// not ordered with them nor with each other. They share Config.Limits.StreamRate. The name has 1 to
+// 128 bytes and does not begin with "uplink.". If ctx is done before the stream is over, the stream
+// is aborted with the cause of ctx.
 //
 // OpenStream never waits, but the stream's Write and Close do: a game loop calls them on another
 // goroutine. At most 8 streams to a player are open at a time, and 16 a second can be opened, with

@@ -72,7 +72,7 @@ func TestPrediction(t *testing.T) {
 				uplinktest.Must(t, err)
 			})
 
-			conn := uplinktest.Dial(t, network, client.Config{Redundancy: 0})
+			conn := uplinktest.Dial(t, network, client.Config{Tuning: client.Tuning{Redundancy: 0}})
 			move, err := client.Bind[steer](t.Context(), conn, "Steer", client.BindConfig{RateHz: 60})
 			uplinktest.Must(t, err)
 			me, err := predict.New(boat{}, predict.Config[boat, steer]{

@@ -185,7 +185,7 @@ func TestValidate(t *testing.T) {
 				refused++
 				return errTenth
 			}))
-			conn := uplinktest.Dial(t, network, client.Config{Redundancy: rpcdelta.RedundancyOff})
+			conn := uplinktest.Dial(t, network, client.Config{Tuning: client.Tuning{Redundancy: rpcdelta.RedundancyOff}})
 			move := uplinktest.Bind(t, conn, "Move")
 			for i := range uint64(frames) {
 				play(t, move, 1, i, 1, 60)

@@ -55,7 +55,7 @@ func TestStreams(t *testing.T) {
 			Joined: func(p *ds.Player) { player = p },
 			Hooks:  ds.Hooks{OnStream: func(_ *ds.Player, r session.StreamReader) { receive(r) }},
 		})
-		conn := uplinktest.Dial(t, network, client.Config{OnStream: receive})
+		conn := uplinktest.Dial(t, network, client.Config{Hooks: client.Hooks{OnStream: receive}})
 		settle(time.Second)
 		closed := make(chan string, 100)
 		send := func(open func(context.Context, string) (session.StreamWriter, error), end string, n int) {
@@ -243,7 +243,7 @@ func TestShutdownWaits(t *testing.T) {
 			Joined: func(p *ds.Player) { player = p },
 			Hooks:  ds.Hooks{OnStream: func(_ *ds.Player, r session.StreamReader) { receive(r) }, OnRequest: func(r *ds.Request) { time.AfterFunc(time.Second, func() { uplinktest.Must(t, r.Reply(nil)) }) }},
 		})
-		conn := uplinktest.Dial(t, network, client.Config{OnStream: receive})
+		conn := uplinktest.Dial(t, network, client.Config{Hooks: client.Hooks{OnStream: receive}})
 		settle(time.Second)
 		results := make(chan error, 3)
 		go func() {
@@ -313,7 +313,7 @@ func TestStreamsBesideMessages(t *testing.T) {
 			OnMessage: func(_ *ds.Player, b []byte) { res.reliable.take(b) },
 			Hooks:     ds.Hooks{OnUnreliable: func(_ *ds.Player, b []byte) { res.unreliable.take(b) }, OnStream: func(_ *ds.Player, r session.StreamReader) { read(r) }},
 		})
-		conn := uplinktest.Dial(t, network, client.Config{OnMessage: res.reliable.take, OnUnreliable: res.unreliable.take, OnStream: read})
+		conn := uplinktest.Dial(t, network, client.Config{OnMessage: res.reliable.take, Hooks: client.Hooks{OnUnreliable: res.unreliable.take, OnStream: read}})
 		settle(2 * time.Second)
 		open, reliable, unreliable := conn.OpenStream, conn.SendReliable, conn.SendUnreliable
 		if !up {

@@ -37,7 +37,7 @@ func TestUnreliable(t *testing.T) {
 			if poll {
 				polling(t, 10*ms, func() { srv.Poll() })
 			}
-			conn := uplinktest.Dial(t, network, client.Config{OnUnreliable: func(b []byte) { take(1, b) }})
+			conn := uplinktest.Dial(t, network, client.Config{Hooks: client.Hooks{OnUnreliable: func(b []byte) { take(1, b) }}})
 			settle(time.Second)
 			const count = 600
 			for i := range uint32(count) {

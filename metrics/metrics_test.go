@@ -36,7 +36,7 @@ func registry(t *testing.T, cfg client.Config, test func(*testing.T, *prometheus
 	synctest.Test(t, func(t *testing.T) {
 		link := simnet.Config{Delay: 30 * time.Millisecond, Loss: 0.05, Seed: 1}
 		network := uplinktest.NewNetwork(t, link, link)
-		srv := serve(t, network, ds.Config{Transport: ds.Transport{Suites: cfg.Suites, Insecure: cfg.Insecure}}, "ServerMove", "ServerFire")
+		srv := serve(t, network, ds.Config{Transport: ds.Transport{Suites: cfg.Transport.Suites, Insecure: cfg.Transport.Insecure}}, "ServerMove", "ServerFire")
 		conn := uplinktest.Dial(t, network, cfg)
 		moves, err := client.Bind[move](t.Context(), conn, "ServerMove", client.BindConfig{})
 		must(t, err)
@@ -163,7 +163,7 @@ func checkReasons(t *testing.T, v scrape.Families) {
 // TestAEADBytes checks the AEAD overhead of each suite, and that wire bytes include it.
 func TestAEADBytes(t *testing.T) {
 	for suite, tag := range map[transport.Suite]float64{transport.None: 0, transport.AES128CTRHMAC8: 8, transport.AES128GCM: 16} {
-		cfg := client.Config{Suites: []transport.Suite{suite}, Insecure: true}
+		cfg := client.Config{Transport: client.Transport{Suites: []transport.Suite{suite}, Insecure: true}}
 		registry(t, cfg, func(t *testing.T, r *prometheus.Registry) {
 			v := scrape.Gather(t, r)
 			for _, side := range []string{"uplink_client_", "uplink_ds_"} {
@@ -233,7 +233,7 @@ func TestLateFrames(t *testing.T) {
 		link := simnet.Config{Delay: 30 * time.Millisecond, Jitter: 30 * time.Millisecond, Loss: 0.1, Seed: 1}
 		network := uplinktest.NewNetwork(t, link, simnet.Config{})
 		srv := serve(t, network, ds.Config{Tuning: ds.Tuning{DeliverLate: true}}, "Move")
-		conn := uplinktest.Dial(t, network, client.Config{Redundancy: rpcdelta.RedundancyOff})
+		conn := uplinktest.Dial(t, network, client.Config{Tuning: client.Tuning{Redundancy: rpcdelta.RedundancyOff}})
 		stream, err := client.Bind[move](t.Context(), conn, "Move", client.BindConfig{})
 		must(t, err)
 		before, late, frames := 0.0, 0.0, 0.0
@@ -255,7 +255,7 @@ func TestLateFrames(t *testing.T) {
 
 // TestCoalescing checks the counts of coalesced payloads, and of a bandwidth limit that is too low.
 func TestCoalescing(t *testing.T) {
-	registry(t, client.Config{Codec: rpcdelta.Adaptive, Tick: 100 * time.Millisecond, Bandwidth: 800}, func(t *testing.T, r *prometheus.Registry) {
+	registry(t, client.Config{Tuning: client.Tuning{Codec: rpcdelta.Adaptive}, Tick: 100 * time.Millisecond, Bandwidth: 800}, func(t *testing.T, r *prometheus.Registry) {
 		v := scrape.Gather(t, r)
 		coalesced := v.Sum("uplink_client_coalesced_payloads_total", "rpc=ServerMove")
 		payload := v.Sum("uplink_client_frame_bytes_total", "stage=payload", "rpc=ServerMove")

@@ -153,9 +153,8 @@ func (o *replayOptions) dial(ctx context.Context, keyLog io.Writer, log *slog.Lo
 		return nil, err
 	}
 	cfg := client.Config{
-		Token: t.token, Renew: t.renew, Suites: o.sealing.suites(), Insecure: o.sealing.insecure,
-		Codec: o.codec, Preset: o.preset, Prior: o.prior, Ring: o.ring, BindTimeout: o.wait, Logger: log,
-		KeyLog: keyLog,
+		Token: t.token, Renew: t.renew, Transport: client.Transport{Suites: o.sealing.suites(), Insecure: o.sealing.insecure, BindTimeout: o.wait, KeyLog: keyLog},
+		Tuning: client.Tuning{Codec: o.codec, Prior: o.prior, Ring: o.ring}, Preset: o.preset, Logger: log,
 	}
 	if !o.link.Perfect() {
 		network, err := o.link.Network()

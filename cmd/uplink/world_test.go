@@ -30,9 +30,11 @@ func TestWorld(t *testing.T) {
 	conn, err := client.Dial(ctx, addr, client.Config{
 		Handlers:  &handlers,
 		OnMessage: func(b []byte) { messages <- string(b) },
-		OnStream: func(s session.StreamReader) {
-			b, _ := io.ReadAll(s) // a part is not what the test wants
-			streams <- b
+		Hooks: client.Hooks{
+			OnStream: func(s session.StreamReader) {
+				b, _ := io.ReadAll(s) // a part is not what the test wants
+				streams <- b
+			},
 		},
 	})
 	must(t, err)

@@ -67,7 +67,7 @@ func TestAddressesOfServer(t *testing.T) {
 					addrs = append(addrs, server1v6, server2v6, serverLinkLocal)
 				}
 				for _, addr := range addrs {
-					conn, err := client.Dial(t.Context(), "["+addr+"]:7001", client.Config{Insecure: true, NoReconnect: true})
+					conn, err := client.Dial(t.Context(), "["+addr+"]:7001", client.Config{Transport: client.Transport{Insecure: true}, NoReconnect: true})
 					if err != nil {
 						t.Errorf("%s: %v", addr, err)
 						continue
@@ -83,7 +83,7 @@ func TestAddressesOfServer(t *testing.T) {
 // TestIPv4Wildcard: 0.0.0.0 does not open IPv6. The kernel of another machine reports it.
 func TestIPv4Wildcard(t *testing.T) {
 	serve(t, "0.0.0.0:7002", 1)
-	_, err := client.Dial(t.Context(), "["+server1v6+"]:7002", client.Config{Insecure: true, Timeout: time.Hour})
+	_, err := client.Dial(t.Context(), "["+server1v6+"]:7002", client.Config{Transport: client.Transport{Insecure: true, Timeout: time.Hour}})
 	if !errors.Is(err, session.ErrNoServer) {
 		t.Errorf("got %v", err)
 	}
@@ -95,7 +95,7 @@ func TestDualStackName(t *testing.T) {
 	for _, listen := range [][2]string{{server2 + ":7003", "[" + server2v6 + "]:7003"}, {"[" + server2v6 + "]:7004", server2 + ":7004"}} {
 		first := serve(t, listen[0], 1)
 		port := listen[0][strings.LastIndex(listen[0], ":"):]
-		conn, err := client.Dial(t.Context(), "dual.example"+port, client.Config{Insecure: true})
+		conn, err := client.Dial(t.Context(), "dual.example"+port, client.Config{Transport: client.Transport{Insecure: true}})
 		if err != nil {
 			t.Fatalf("server on %s: %v", listen[0], err)
 		}
@@ -106,7 +106,7 @@ func TestDualStackName(t *testing.T) {
 		_ = conn.Close()
 		must(t, second.Close())
 	}
-	_, err := client.Dial(t.Context(), "dual.example:7005", client.Config{Insecure: true, Timeout: time.Hour})
+	_, err := client.Dial(t.Context(), "dual.example:7005", client.Config{Transport: client.Transport{Insecure: true, Timeout: time.Hour}})
 	if !errors.Is(err, session.ErrNoServer) || !strings.Contains(err.Error(), server2+":7005: ") || !strings.Contains(err.Error(), "["+server2v6+"]:7005: ") {
 		t.Errorf("without a server: %v", err)
 	}

@@ -50,7 +50,7 @@ func startGame(t *testing.T, n *network, addr string) *game {
 	var world *ds.World[thing]
 	must(t, n.server.do(func() (err error) {
 		g.server, err = ds.Listen(addr, ds.Config{
-			Insecure: true,
+			Transport: ds.Transport{Insecure: true},
 			Joined: func(p *ds.Player) {
 				_, err := world.Offer(p)
 				if err != nil {
@@ -59,10 +59,10 @@ func startGame(t *testing.T, n *network, addr string) *game {
 				players <- p
 			},
 			OnMessage: func(*ds.Player, []byte) { g.reliableUp.Add(1) },
-			OnStream: func(_ *ds.Player, r session.StreamReader) {
+			Hooks: ds.Hooks{OnStream: func(_ *ds.Player, r session.StreamReader) {
 				n, _ := io.Copy(io.Discard, r)
 				g.streamed.Add(n)
-			},
+			}},
 		})
 		return err
 	}))
@@ -95,7 +95,7 @@ func startGame(t *testing.T, n *network, addr string) *game {
 		}
 	})
 	g.conn, err = client.Dial(t.Context(), addr, client.Config{
-		Insecure:  true,
+		Transport: client.Transport{Insecure: true},
 		Network:   n.client,
 		OnMessage: func([]byte) { g.reliableDown.Add(1) },
 		OnEvent: func(e session.Event) {

@@ -50,7 +50,7 @@ func benchmarkCall(b *testing.B, codec rpcdelta.Codec, alone bool) {
 	go func() { served <- srv.Serve(context.Background()) }()
 	link := &ackedSocket{deaf: alone, acked: make(chan uint16, 1)}
 	conn, err := client.Dial(b.Context(), srv.Addr().String(), client.Config{
-		Network: link, Codec: codec, Insecure: true, Suites: unsealed, Timeout: time.Minute,
+		Network: link, Tuning: client.Tuning{Codec: codec}, Transport: client.Transport{Insecure: true, Suites: unsealed, Timeout: time.Minute},
 	})
 	uplinktest.Must(b, err)
 	move, err := client.Bind[uplinktest.Pawn](context.Background(), conn, "Move", client.BindConfig{})

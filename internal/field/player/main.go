@@ -125,7 +125,7 @@ func (p *player) run(ctx context.Context, addr string, duration time.Duration) (
 		return err
 	}
 	p.conn, err = client.Dial(ctx, addr, client.Config{
-		Insecure: true, Handlers: &handlers, OnEvent: p.event, OnMessage: p.message, OnStream: p.stream,
+		Transport: client.Transport{Insecure: true}, Handlers: &handlers, OnEvent: p.event, OnMessage: p.message, Hooks: client.Hooks{OnStream: p.stream},
 		OnQuality: p.quality, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {

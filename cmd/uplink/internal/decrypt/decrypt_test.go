@@ -221,7 +221,7 @@ func play(t *testing.T, suite transport.Suite) (g game) {
 			return nil
 		})
 		var keys bytes.Buffer
-		conn := uplinktest.Dial(t, network, client.Config{Suites: suites, Insecure: true, KeyLog: &keys, Tick: 33 * time.Millisecond})
+		conn := uplinktest.Dial(t, network, client.Config{Transport: client.Transport{Suites: suites, Insecure: true, KeyLog: &keys}, Tick: 33 * time.Millisecond})
 		move, look := uplinktest.Bind(t, conn, "Move"), uplinktest.Bind(t, conn, "Look")
 		use := uplinktest.Bind(t, conn, "Use", client.BindConfig{Reliable: true})
 		uplinktest.Must(t, network.Set(links(7)))

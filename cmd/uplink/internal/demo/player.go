@@ -117,8 +117,7 @@ func (d *demo) dial(ctx context.Context, p *player, s demopanel.Settings) (*clie
 	id := uint64(1 + p.index + p.dialed*len(d.players))
 	p.dialed++
 	cfg := client.Config{
-		Network: d.network, Codec: s.Codec, Preset: s.Preset, Redundancy: s.Redundancy, BindTimeout: patience,
-		Suites: d.options.Suites, Insecure: d.options.insecure(),
+		Network: d.network, Tuning: client.Tuning{Codec: s.Codec, Redundancy: s.Redundancy}, Preset: s.Preset, Transport: client.Transport{BindTimeout: patience, Suites: d.options.Suites, Insecure: d.options.insecure()},
 		Renew: func(context.Context) (token.Token, error) { return load.Issue(d.key.Issuer(), id, "", d.srv.Addr()) },
 	}
 	var err error

@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func TestExplainAll(t *testing.T) {
 	for name, c := range map[string]scenario{
 		"adaptive": {frames: 60, clients: 1, link: simnet.Config{Loss: 0.2, Jitter: 20 * ms, Duplicate: 0.1}},
-		"rle":      {frames: 60, clients: 1, link: simnet.Config{Loss: 0.2, Jitter: 20 * ms}, client: client.Config{Codec: rpcdelta.RLE}},
+		"rle":      {frames: 60, clients: 1, link: simnet.Config{Loss: 0.2, Jitter: 20 * ms}, client: client.Config{Tuning: client.Tuning{Codec: rpcdelta.RLE}}},
 		"bundles":  {frames: 60, clients: 1, client: client.Config{Tick: 50 * ms}, bind: client.BindConfig{Delay: uplinktest.Wait(2, 60)}},
 		"reliable": {frames: 30, clients: 1, reliable: true},
 
@@ -160,7 +160,7 @@ func checkExplained(t *testing.T, e *Explained) (decoded int) {
 func TestExplainText(t *testing.T) {
 	for name, c := range map[string]scenario{
 		"adaptive": {frames: 40, clients: 1, link: simnet.Config{Loss: 0.1}},
-		"rle":      {frames: 40, clients: 1, client: client.Config{Codec: rpcdelta.RLE}},
+		"rle":      {frames: 40, clients: 1, client: client.Config{Tuning: client.Tuning{Codec: rpcdelta.RLE}}},
 	} {
 		data := c.data(t)
 		var text strings.Builder

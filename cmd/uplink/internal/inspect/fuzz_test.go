@@ -75,7 +75,7 @@ func dress(records []byte) []byte {
 func TestSeeds(t *testing.T) {
 	for name, c := range map[string]scenario{
 		"testdata/adaptive.uplink": {frames: 20, clients: 1, bind: client.BindConfig{Delay: uplinktest.Wait(1, 60)}},
-		"testdata/rle.uplink":      {frames: 12, clients: 1, client: client.Config{Codec: rpcdelta.RLE}},
+		"testdata/rle.uplink":      {frames: 12, clients: 1, client: client.Config{Tuning: client.Tuning{Codec: rpcdelta.RLE}}},
 	} {
 		if *update {
 			data := c.data(t)

@@ -86,7 +86,7 @@ func (c *scenario) capture(t *testing.T, path string) ds.Stats {
 		}
 		return err
 	})
-	c.client.BindTimeout = time.Minute
+	c.client.Transport.BindTimeout = time.Minute
 	var streams []*client.Stream[uplinktest.Move]
 	for range c.clients {
 		conn := uplinktest.Dial(t, network, c.client)
@@ -128,12 +128,12 @@ func TestAgain(t *testing.T) {
 		"loss":     {frames: 400, clients: 3, link: simnet.Config{Loss: 0.1, Jitter: 10 * ms, Duplicate: 0.05}},
 		"late":     {frames: 400, clients: 2, link: simnet.Config{Loss: 0.05, Jitter: 20 * ms}, ds: ds.Config{Tuning: ds.Tuning{DeliverLate: true}}},
 		"repairs":  {frames: 600, clients: 2, link: simnet.Config{Loss: 0.1, Jitter: 30 * ms}, client: client.Config{Preset: client.Balanced}},
-		"rle":      {frames: 300, clients: 2, link: simnet.Config{Loss: 0.1, Jitter: 5 * ms}, client: client.Config{Codec: rpcdelta.RLE}},
+		"rle":      {frames: 300, clients: 2, link: simnet.Config{Loss: 0.1, Jitter: 5 * ms}, client: client.Config{Tuning: client.Tuning{Codec: rpcdelta.RLE}}},
 		"bundles":  {frames: 400, clients: 2, link: simnet.Config{Loss: 0.1, Jitter: 20 * ms}, client: client.Config{Tick: 50 * ms}, bind: client.BindConfig{Delay: uplinktest.Wait(2, 60)}},
 		"reliable": {frames: 100, clients: 1, link: simnet.Config{Loss: 0.05}, reliable: true},
 		"outage":   {frames: 300, clients: 2, link: simnet.Config{Loss: 0.3, Burst: 30}, ds: ds.Config{Tuning: ds.Tuning{Ring: 8}}},
 		"limited":  {frames: 600, clients: 1, bind: client.BindConfig{RateHz: 10}},
-		"priors":   {frames: 200, clients: 1, client: client.Config{Prior: trained(t)}, ds: ds.Config{Tuning: ds.Tuning{Priors: []*prior.Prior{trained(t)}}}},
+		"priors":   {frames: 200, clients: 1, client: client.Config{Tuning: client.Tuning{Prior: trained(t)}}, ds: ds.Config{Tuning: ds.Tuning{Priors: []*prior.Prior{trained(t)}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, st := c.play(t)

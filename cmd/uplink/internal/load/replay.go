@@ -219,8 +219,8 @@ func (o *Options) Validate() error {
 func (r *replay) client(i int) (client.Config, error) {
 	o := &r.options
 	c := client.Config{
-		KeyLog:  o.KeyLog,
-		Network: r.network, Codec: o.Codec, Preset: o.Preset, Redundancy: o.Redundancy, Suites: o.Suites, Insecure: o.Insecure, BindTimeout: o.Wait,
+		Transport: client.Transport{KeyLog: o.KeyLog, Suites: o.Suites, Insecure: o.Insecure, BindTimeout: o.Wait},
+		Network:   r.network, Tuning: client.Tuning{Codec: o.Codec, Redundancy: o.Redundancy}, Preset: o.Preset,
 	}
 	if o.Issuer.IsZero() {
 		return c, nil

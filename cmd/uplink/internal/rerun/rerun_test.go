@@ -50,7 +50,7 @@ func (c *scenario) play(t *testing.T) (path string) {
 		nothing := func(*ds.Player, ds.Frame[uplinktest.Move]) {}
 		return errors.Join(ds.Handle(s, "A", nothing), ds.Handle(s, "R", nothing))
 	})
-	c.client.BindTimeout = time.Minute
+	c.client.Transport.BindTimeout = time.Minute
 	var streams []*client.Stream[uplinktest.Move]
 	for range 3 {
 		conn := uplinktest.Dial(t, network, c.client)
@@ -88,7 +88,7 @@ func TestSelf(t *testing.T) {
 		"loss":    {frames: 300, link: simnet.Config{Loss: 0.1, Jitter: 10 * ms, Duplicate: 0.1}},
 		"late":    {frames: 300, link: simnet.Config{Loss: 0.1, Jitter: 20 * ms}, ds: ds.Config{Tuning: ds.Tuning{DeliverLate: true, Ring: 32}}},
 		"repairs": {frames: 600, link: simnet.Config{Loss: 0.1, Jitter: 30 * ms}, client: client.Config{Preset: client.Balanced}},
-		"rle":     {frames: 200, link: simnet.Config{Loss: 0.1}, client: client.Config{Codec: rpcdelta.RLE}},
+		"rle":     {frames: 200, link: simnet.Config{Loss: 0.1}, client: client.Config{Tuning: client.Tuning{Codec: rpcdelta.RLE}}},
 		"bundles": {frames: 300, link: simnet.Config{Loss: 0.1, Jitter: 20 * ms}, client: client.Config{Tick: 50 * ms}, bind: client.BindConfig{Delay: uplinktest.Wait(2, 60)}},
 	} {
 		t.Run(name, func(t *testing.T) {

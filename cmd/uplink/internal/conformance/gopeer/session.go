@@ -30,7 +30,7 @@ func (p *peer) connect(words []string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
-	conn, err := client.Dial(ctx, words[1], client.Config{Token: t, Suites: []transport.Suite{suite}, Codec: codec, NoReconnect: true})
+	conn, err := client.Dial(ctx, words[1], client.Config{Token: t, Transport: client.Transport{Suites: []transport.Suite{suite}}, Tuning: client.Tuning{Codec: codec}, NoReconnect: true})
 	if err != nil {
 		return "", err
 	}

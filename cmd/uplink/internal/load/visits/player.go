@@ -99,7 +99,7 @@ func (r *run) connect(ctx context.Context, i int) (*load.Bot, error) {
 		return nil, err
 	}
 	conn, err := client.Dial(ctx, addr, client.Config{
-		Network: r.network, Token: t, Assign: p.assign, OnMessage: p.message, OnEvent: p.event, Timeout: r.options.Timeout,
+		Network: r.network, Token: t, Assign: p.assign, OnMessage: p.message, OnEvent: p.event, Transport: client.Transport{Timeout: r.options.Timeout},
 		Logger: p.journal.logger(),
 	})
 	if err != nil {
