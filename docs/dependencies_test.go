@@ -28,7 +28,7 @@ func TestModules(t *testing.T) {
 		slices.Sort(paths)
 		return len(slices.Compact(paths)) - 1
 	}
-	codecs, ends := modules("./rpcdelta", "./internal/snapshot", "./statesync"), modules("./client", "./ds")
+	codecs, ends := modules("./rpcdelta", "./snapshot", "./statesync"), modules("./client", "./ds")
 	want := []int{codecs, ends, modules("./metrics") - ends}
 	rows := regexp.MustCompile(`(?m)^\| .* \| (\d+)\b.*\|$`).FindAllStringSubmatch(string(text), -1)
 	if len(rows) != len(want) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/internal/seq"
-	"github.com/uplink-rpc/uplink/internal/snapshot"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // A header is 16 bits, low byte first: the distance to the newest acked packet in the 6 low bits,

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
-	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // Quantizer converts between values of the Go struct T, with tags as for an RPC, and rows of

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/seq"
-	"github.com/uplink-rpc/uplink/internal/snapshot"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // Update is a decoded packet: states and inputs of the sender's simulation.

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/seq"
-	"github.com/uplink-rpc/uplink/internal/snapshot"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // Info describes a packet.

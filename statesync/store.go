@@ -3,8 +3,8 @@ package statesync
 import (
 	"slices"
 
-	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/ringcache"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/uplink-rpc/uplink/internal/snapshot"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // World is what the senders of all players have in common: the objects of the newest tick and their

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/internal/snapshot"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 type flatObject struct {

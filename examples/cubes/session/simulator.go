@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
-	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/jitter"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 

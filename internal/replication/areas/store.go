@@ -1,6 +1,6 @@
 package areas
 
-import "github.com/uplink-rpc/uplink/internal/snapshot"
+import "github.com/uplink-rpc/uplink/snapshot"
 
 // countedSet is a set that several messages may contain.
 type countedSet struct {

@@ -43,7 +43,7 @@ struct Counter {
 
 // payloads returns those of a golden session.
 std::vector<Data> payloads(const char *name) {
-  std::ifstream in(std::string(UPLINK_TESTDATA "/../internal/snapshot/testdata/") + name);
+  std::ifstream in(std::string(UPLINK_TESTDATA "/../snapshot/testdata/") + name);
   std::vector<Data> out;
   for (std::string line; std::getline(in, line);)
     if (line.compare(0, 7, "send = ") == 0) out.push_back(unhex(line.substr(7)));
@@ -52,7 +52,7 @@ std::vector<Data> payloads(const char *name) {
 }
 
 ObjectType *type_of(const char *name, const Allocator &a) {
-  std::ifstream in(std::string(UPLINK_TESTDATA "/../internal/snapshot/testdata/") + name);
+  std::ifstream in(std::string(UPLINK_TESTDATA "/../snapshot/testdata/") + name);
   std::vector<ObjectField> fields;
   for (std::string line; std::getline(in, line) && line != "set";) {
     if (line[0] == '#') continue;

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/conformance/protocol"
-	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 

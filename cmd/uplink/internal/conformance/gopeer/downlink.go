@@ -5,7 +5,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/conformance/protocol"
 	"github.com/uplink-rpc/uplink/internal/replication/areas"
-	"github.com/uplink-rpc/uplink/internal/snapshot"
+	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 

@@ -31,7 +31,7 @@ var recordings = flag.String("train", "", "recordings of cubes, separated by com
 // recording for each line of testdata/training.txt:
 //
 //	cd examples/cubes && go run . record --frames 2400 OPTIONS 1.bin
-//	go test ./internal/snapshot -run TestTrain -timeout 1h -train 1.bin,...
+//	go test ./snapshot -run TestTrain -timeout 1h -train 1.bin,...
 func TestTrain(t *testing.T) {
 	if *recordings == "" {
 		t.Skip("no recordings: see -train")

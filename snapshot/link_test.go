@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/internal/snapshot"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // link is an encoder and a decoder with a link that loses, duplicates and reorders.

@@ -5,9 +5,9 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // TestMemory bounds the memory of both ends for 901 cubes of 11 components that all move, at 60

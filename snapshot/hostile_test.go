@@ -8,11 +8,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
-	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/sessions"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/steer"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // TestRefusals checks the reason for each kind of malformed payload, and that it is not acked.
@@ -181,7 +181,7 @@ func FuzzDecode(f *testing.F) {
 	const history = 16
 	var all []sessions.Session
 	for _, name := range []string{"cubes", "ground", "kinds", "physics"} {
-		all = append(all, sessions.Read(f, "internal/snapshot/testdata/"+name+".session", "send"))
+		all = append(all, sessions.Read(f, "snapshot/testdata/"+name+".session", "send"))
 	}
 	begin := func(in []byte) (s *sessions.Session, dec *snapshot.Decoder, held int) {
 		s = &all[int(in[0])%len(all)]

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/cubes"
-	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // behind is the number of snapshots until an ack arrives.
@@ -25,7 +25,7 @@ type recording struct {
 	frame  int
 }
 
-var recorded = flag.String("recording", "../../testdata/traces/cubes_delta_data_2000.bin.gz", "recording of cubes for BenchmarkRecorded")
+var recorded = flag.String("recording", "../testdata/traces/cubes_delta_data_2000.bin.gz", "recording of cubes for BenchmarkRecorded")
 
 func newRecording(b *testing.B) *recording {
 	frames, err := cubes.Load(*recorded)

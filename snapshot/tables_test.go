@@ -27,7 +27,7 @@ type modelTable struct {
 // TestTables compares docs/spec/tables/snapshots.json with the built-in models. With -update it
 // writes the file.
 func TestTables(t *testing.T) {
-	const file = "../../docs/spec/tables/snapshots.json"
+	const file = "../docs/spec/tables/snapshots.json"
 	m, s := prior()
 	var tables struct {
 		Models [modelCount]modelTable `json:"models"`

@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/cubes"
-	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // TestPhysics verifies that a world learns what cubes of 0.4 m are within six seconds: their size,
 // the ground, and that they touch within three meters.
 func TestPhysics(t *testing.T) {
-	frames, err := cubes.Load("../../testdata/traces/cubes_delta_data_2000.bin.gz")
+	frames, err := cubes.Load("../testdata/traces/cubes_delta_data_2000.bin.gz")
 	must(t, err)
 	sets, err := cubeset.Of(frames[:6*cubes.Rate])
 	must(t, err)

@@ -6,8 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/randomrow"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // TestPacked checks that objects of random types are the same after packing, one by one and all

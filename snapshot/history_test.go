@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/randomrow"
+	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // randomWorld is objects of a random schema.
