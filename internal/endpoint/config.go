@@ -146,35 +146,35 @@ func (c Config) withDefaults() (Config, error) {
 	c.TotalReliableQueue = cmp.Or(c.TotalReliableQueue, max(defaultTotalReliableQueue, c.ReliableQueue))
 	switch {
 	case c.ReliableQueue < minReliableQueue:
-		return c, fmt.Errorf("ReliableQueue is %d, must be at least %d", c.ReliableQueue, minReliableQueue)
+		return c, fmt.Errorf("setting ReliableQueue is %d, must be at least %d", c.ReliableQueue, minReliableQueue)
 	case c.TotalReliableQueue < c.ReliableQueue:
-		return c, fmt.Errorf("TotalReliableQueue is %d, less than the %d of ReliableQueue", c.TotalReliableQueue, c.ReliableQueue)
+		return c, fmt.Errorf("setting TotalReliableQueue is %d, less than the %d of ReliableQueue", c.TotalReliableQueue, c.ReliableQueue)
 	case c.Timeout < minTimeout:
-		return c, fmt.Errorf("Timeout is %v, must be at least %v", c.Timeout, minTimeout)
+		return c, fmt.Errorf("setting Timeout is %v, must be at least %v", c.Timeout, minTimeout)
 	case c.Tick < minTick && c.Tick != OnWake:
-		return c, fmt.Errorf("Tick is %v, must be at least %v", c.Tick, minTick)
+		return c, fmt.Errorf("setting Tick is %v, must be at least %v", c.Tick, minTick)
 	case c.Hellos < 0:
-		return c, fmt.Errorf("Hellos is %d, must not be negative", c.Hellos)
+		return c, fmt.Errorf("setting Hellos is %d, must not be negative", c.Hellos)
 	case c.MaxConns < 0:
-		return c, fmt.Errorf("MaxConns is %d, must not be negative", c.MaxConns)
+		return c, fmt.Errorf("setting MaxConns is %d, must not be negative", c.MaxConns)
 	case c.MaxPending < 0:
-		return c, fmt.Errorf("MaxPending is %d, must not be negative", c.MaxPending)
+		return c, fmt.Errorf("setting MaxPending is %d, must not be negative", c.MaxPending)
 	case c.Handshakes < 0:
-		return c, fmt.Errorf("Handshakes is %d, must not be negative", c.Handshakes)
+		return c, fmt.Errorf("setting Handshakes is %d, must not be negative", c.Handshakes)
 	case c.HandshakesPerNetwork < 0:
-		return c, fmt.Errorf("HandshakesPerNetwork is %d, must not be negative", c.HandshakesPerNetwork)
+		return c, fmt.Errorf("setting HandshakesPerNetwork is %d, must not be negative", c.HandshakesPerNetwork)
 	case c.Shards < 0 || c.Shards > MaxShards():
-		return c, fmt.Errorf("Shards is %d, must be 1 to %d on this machine", c.Shards, MaxShards())
+		return c, fmt.Errorf("setting Shards is %d, must be 1 to %d on this machine", c.Shards, MaxShards())
 	}
 	if len(c.Route) > token.MaxRoute {
-		return c, fmt.Errorf("Route has %d bytes, at most %d", len(c.Route), token.MaxRoute)
+		return c, fmt.Errorf("setting Route has %d bytes, at most %d", len(c.Route), token.MaxRoute)
 	}
 	for _, s := range c.Suites {
 		switch {
 		case !s.Valid():
-			return c, fmt.Errorf("Suites has %v, which is unknown", s)
+			return c, fmt.Errorf("setting Suites has %v, which is unknown", s)
 		case s == transport.None && !c.Insecure:
-			return c, errors.New("Suites has None, which protects nothing: it requires Insecure")
+			return c, errors.New("setting Suites has None, which protects nothing: it requires Insecure")
 		}
 	}
 	return c, nil

@@ -71,7 +71,7 @@ func (c Config) servers(development bool, local netip.AddrPort) (func(netip.Addr
 	addrs := make([]netip.AddrPort, 0, len(c.Addrs)+1)
 	for _, a := range c.Addrs {
 		if !a.IsValid() || a.Port() == 0 {
-			return nil, fmt.Errorf("Addrs has %v, which is no address with a port", a)
+			return nil, fmt.Errorf("setting Addrs has %v, which is no address with a port", a)
 		}
 		addrs = append(addrs, canonical(a))
 	}

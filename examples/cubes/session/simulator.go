@@ -67,7 +67,7 @@ func newStateReceiver(initial Initial, o Options) (*stateReceiver, error) {
 	if r.rounding, err = world.NewRounding(); err != nil {
 		return nil, err
 	}
-	r.receiver, err = statesync.NewReceiver(r.rounding.Schema(), stateConfig(r.rounding, o))
+	r.receiver, err = statesync.NewReceiver(r.rounding.Schema(), stateConfig(r.rounding))
 	return r, err
 }
 
@@ -285,11 +285,11 @@ func newState(initial Initial, o Options) (Sender, Receiver, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	cubes, err := statesync.NewWorld(r.Schema(), stateConfig(r, o))
+	cubes, err := statesync.NewWorld(r.Schema(), stateConfig(r))
 	if err != nil {
 		return nil, nil, err
 	}
-	sender, err := cubes.NewSender(stateConfig(r, o))
+	sender, err := cubes.NewSender(stateConfig(r))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -300,7 +300,7 @@ func newState(initial Initial, o Options) (Sender, Receiver, error) {
 	return s, receiver, err
 }
 
-func stateConfig(r *world.Rounding, o Options) statesync.Config {
+func stateConfig(r *world.Rounding) statesync.Config {
 	return statesync.Config{Velocities: r.Velocities(), Rest: "Resting"}
 }
 
