@@ -256,66 +256,76 @@ func TestBurstOfBinds(t *testing.T) {
 }
 
 // TestQueueOfBinds sends bursts of requests from many clients: a shard answers few of them from one
-// tick to the next, the others in order, none of a player who has left, and it keeps no more for a
-// player than a burst.
+// tick to the next. The clients take turns, so that another one waits for none of their bursts.
+// Nothing of a player who has left is answered, repeated requests wait once, and requests of one
+// player are at most a burst.
 func TestQueueOfBinds(t *testing.T) {
 	b := newPoses(t)
 	h := b.srv.shards[0]
-	request := func(n int, ring int) []byte {
-		r := evolvedRequest(t, n)
+	request := func(ring int) []byte {
+		r := evolvedRequest(t, 0)
 		r.Ring = ring
 		all, err := r.Append(nil)
 		must(t, err)
 		return all
 	}
-	const burst = spareBinds + 4*poses
-	refused, accepted := request(0, 99999), request(0, rpcdelta.DefaultRing)
-	cost := bindCost(refused[1:])
-	const clients = 20
+	const burst, clients = spareBinds + 4*poses, 20
+	cost := bindCost(request(99_999)[1:])
 	var all []*Player
-	for range clients {
+	join := func() *Player {
 		p := b.stranger()
 		h.players[p] = struct{}{}
 		all = append(all, p)
-		for range 2 * burst {
-			p.receive(refused, h.start, false)
+		return p
+	}
+	sum := func() (units int) {
+		for _, p := range all {
+			units += p.limits.waitingBinds
+		}
+		return units
+	}
+	for range clients {
+		p := join()
+		for n := range burst {
+			p.receive(request(99_000+n), h.start, false)
 		}
 	}
-	honest := b.stranger()
-	h.players[honest] = struct{}{}
-	honest.receive(accepted, h.start, true)
 	atOnce := (bindsPerTick + cost - 1) / cost
-	if n, want := len(h.binds.waiting), clients*(burst/cost)-atOnce+1; n != want {
-		t.Errorf("%d requests wait, want %d", n, want)
+	if n, want := sum(), (clients*(burst/cost)-atOnce)*cost; n != want {
+		t.Errorf("%d units wait, want %d", n, want)
 	}
-	late := h.start.Add(time.Hour) // all limits of rates are full again
-	for range 2 * burst {
-		all[clients-1].receive(refused, late, false)
+	later := h.start.Add(time.Hour) // all limits of rates are full again
+	before := sum()
+	for n := range burst {
+		all[clients-1].receive(request(99_000+n), later, false)
+	}
+	if n := sum(); n != before {
+		t.Errorf("%d units wait after requests were repeated, want %d", n, before)
+	}
+	for n := range burst {
+		all[clients-1].receive(request(98_000+n), later, false)
 	}
 	if n := all[clients-1].limits.waitingBinds; n > burst {
 		t.Errorf("requests of %d units wait for one player, want at most %d", n, burst)
 	}
+	honest := join()
+	honest.receive(request(rpcdelta.DefaultRing), h.start, true)
 	delete(h.players, all[2])
-	ticks := 0
-	for ; honest.bindings.at(0) == nil; ticks++ {
-		before := len(h.binds.waiting)
+	gone := all[2].mistakes
+	for ticks := 0; honest.bindings.at(0) == nil; ticks++ {
+		if ticks == (clients*cost+bindsPerTick-1)/bindsPerTick {
+			t.Fatalf("the request of another client waits after %d ticks", ticks)
+		}
+		before := sum()
 		h.answerBinds()
-		if n := (before - len(h.binds.waiting)) * cost; n >= bindsPerTick+cost && ticks > 0 {
+		if n := before - sum(); n >= bindsPerTick+cost {
 			t.Errorf("%d units in a tick, want at most %d", n, bindsPerTick)
 		}
 	}
-	if most := clients*burst/bindsPerTick + 1; ticks > most {
-		t.Errorf("the last one is answered after %d ticks, want at most %d", ticks, most)
-	}
-	if all[2].mistakes != 0 {
-		t.Error("requests of a player who had left were answered")
-	}
-	for len(h.binds.waiting) > 0 {
+	for len(h.binds.players) > 0 {
 		h.answerBinds()
 	}
-	for _, p := range append(all, honest) {
-		if _, joined := h.players[p]; joined && p.limits.waitingBinds != 0 {
-			t.Errorf("%d units wait after all are answered", p.limits.waitingBinds)
-		}
+	if n := sum() - all[2].limits.waitingBinds; n != 0 || all[2].mistakes != gone {
+		t.Errorf("%d units wait after all are answered, %d mistakes of the player who has left", n, all[2].mistakes-gone)
 	}
 }

@@ -31,6 +31,7 @@ type Player struct {
 	memory   int  // of the bindings, about, in bytes
 	due      bool // is in shard.due
 	limits   limits
+	requests []waitingBind // to bind, that wait for a tick
 
 	bindings bindings                  // RPCs that the client calls
 	outgoing atomic.Pointer[outgoings] // RPCs that the server calls at the client; nil if none was bound

@@ -1,20 +1,22 @@
 package ds
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // bindsPerTick limits the requests to bind that a shard answers from one tick to the next, in the
-// units of [bindCost]: some 2 ms of work. A request costs the server tens of microseconds, and
+// units of [bindCost]: some 1 ms of work. A request costs the server tens of microseconds, and
 // many clients can send their bursts at once.
-const bindsPerTick = 64
+const bindsPerTick = 32
 
-// bindQueue has the requests to bind of a shard's players that wait for a tick, the oldest first.
+// bindQueue has the players of a shard whose requests to bind wait for a tick. They take turns.
 type bindQueue struct {
 	used    int // of bindsPerTick, since the last tick; more than that after a large request
-	waiting []waitingBind
+	players []*Player
 }
 
 type waitingBind struct {
-	player  *Player
 	body    []byte
 	arrival arrival
 }
@@ -22,33 +24,43 @@ type waitingBind struct {
 // bindCost returns what a request counts in limits: 1, and once more for each bindUnit bytes.
 func bindCost(body []byte) int { return 1 + len(body)/bindUnit }
 
-// receiveBind answers a request to bind, now or at a later tick.
+// receiveBind answers a request to bind, now or at a later tick. A repeated request, while the
+// first one waits, is ignored.
 func (h *shard) receiveBind(p *Player, body []byte, a *arrival) {
 	q := &h.binds
-	if q.used >= bindsPerTick || len(q.waiting) > 0 {
-		p.limits.waitingBinds += bindCost(body)
-		q.waiting = append(q.waiting, waitingBind{p, bytes.Clone(body), *a})
+	if q.used < bindsPerTick && len(q.players) == 0 {
+		q.used += bindCost(body)
+		p.receiveBind(body, a)
 		return
 	}
-	q.used += bindCost(body)
-	p.receiveBind(body, a)
+	if slices.ContainsFunc(p.requests, func(w waitingBind) bool { return bytes.Equal(w.body, body) }) {
+		return
+	}
+	if len(p.requests) == 0 {
+		q.players = append(q.players, p)
+	}
+	p.requests = append(p.requests, waitingBind{bytes.Clone(body), *a})
+	p.limits.waitingBinds += bindCost(body)
 }
 
-// answerBinds answers the requests that wait, at a tick.
+// answerBinds answers requests that wait, at a tick.
 func (h *shard) answerBinds() {
 	q := &h.binds
 	q.used = 0
-	for len(q.waiting) > 0 && q.used < bindsPerTick {
-		w := q.waiting[0]
-		q.waiting[0] = waitingBind{}
-		if q.waiting = q.waiting[1:]; len(q.waiting) == 0 {
-			q.waiting = nil
-		}
-		if _, joined := h.players[w.player]; !joined {
+	for len(q.players) > 0 && q.used < bindsPerTick {
+		p := q.players[0]
+		q.players[0] = nil
+		q.players = q.players[1:]
+		if _, joined := h.players[p]; !joined {
 			continue
 		}
+		w := p.requests[0]
+		p.requests[0] = waitingBind{}
+		if p.requests = p.requests[1:]; len(p.requests) > 0 {
+			q.players = append(q.players, p)
+		}
+		p.limits.waitingBinds -= bindCost(w.body)
 		q.used += bindCost(w.body)
-		w.player.limits.waitingBinds -= bindCost(w.body)
-		h.server.guard(w.player, func() { w.player.receiveBind(w.body, &w.arrival) })
+		h.server.guard(p, func() { p.receiveBind(w.body, &w.arrival) })
 	}
 }
