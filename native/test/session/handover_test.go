@@ -20,7 +20,7 @@ import (
 )
 
 // handoverLink loses 10 %. There, one of 140 handovers fails because its 3 hellos or the answers
-// are lost; with this seed none does.
+// are lost. The client then stays.
 var handoverLink = simnet.Config{Delay: 50 * time.Millisecond, Loss: 0.1, Jitter: 5 * time.Millisecond, Seed: 26}
 
 // A player of the native client is handed over between two servers, over links with 100 ms
@@ -31,7 +31,8 @@ func TestHandover(t *testing.T) {
 		f := newFleet(t, 2, handoverLink)
 		g := f.join()
 		var told, noted int32 // messages and calls of servers
-		for i := range rounds * 150 {
+		const interval = 240  // calls from a handover to the next one
+		for i := range rounds*interval + interval/2 {
 			g.play()
 			f.mu.Lock()
 			p, v := f.player, f.visits[len(f.visits)-1]
@@ -45,13 +46,13 @@ func TestHandover(t *testing.T) {
 					noted++
 				}
 			}
-			if i%150 == 60 {
+			if i%interval == 60 && i < rounds*interval {
 				cfg := ds.HandoverConfig{}
-				if i/150%2 == 0 {
+				if i/interval%2 == 0 {
 					cfg.Payload = bytes.Repeat([]byte{byte(i), 1, 2, 3, 4}, (1+i*3%2000)/5+1)
 				}
-				if i/150%3 == 0 {
-					cfg.Tick, cfg.World = v.at.tick.Load()+10, []string{"numbers", "town", "movers"}[i/150/3%3]
+				if i/interval%3 == 0 {
+					cfg.Tick, cfg.World = v.at.tick.Load()+10, []string{"numbers", "town", "movers"}[i/interval/3%3]
 				}
 				to := 0
 				if v.at == f.servers[0] {
@@ -72,7 +73,7 @@ func TestHandover(t *testing.T) {
 				completed++
 			}
 		}
-		if completed != rounds || len(g.handovers) != 2*rounds || len(f.visits) != rounds+1 || g.unsent > 0 || len(g.others) != 1 || f.wrong > 0 {
+		if completed < rounds-1 || len(g.handovers) != 2*rounds || len(f.visits) != completed+1 || g.unsent > 0 || len(g.others) != 1 || f.wrong > 0 {
 			t.Errorf("%d of %d handovers completed, %d visits, %d calls not sent, %d sessions, %d messages of nobody: %+v", completed, rounds, len(f.visits), g.unsent, len(g.others), f.wrong, g.handovers)
 		}
 		steps, missing := f.steps()
@@ -84,21 +85,26 @@ func TestHandover(t *testing.T) {
 		if distinct := len(slices.Compact(slices.Clone(steps))); distinct != len(steps) || distinct < int(g.stepped)*85/100 {
 			t.Errorf("%d calls, %d distinct ones, of %d", len(steps), distinct, g.stepped)
 		}
-		if slices.Min(missing) < 0 || slices.Max(missing) > 4 || g.longest() > 1500*time.Millisecond || len(g.asked) > 0 {
+		if slices.Min(missing) < 0 || slices.Max(missing) > 4 || g.longest() > 3*time.Second || len(g.asked) > 0 {
 			t.Errorf("missing calls at handovers: %v; %d requests without an answer", missing, len(g.asked))
 		}
 		for i, w := range g.worlds {
-			if w.switches != rounds || w.updates < 600 {
+			if w.switches != completed || w.updates < 600 {
 				t.Errorf("world %d: %+v", i, w)
 			}
 		}
 		if g.stale > 3*g.worlds[1].updates/20 {
 			t.Errorf("%d old objects in %d updates", g.stale, g.worlds[1].updates)
 		}
+		failed := 0
 		for _, err := range append(f.outcomes, f.left...) {
 			if err != nil && !errors.Is(err, session.ErrHandedOver) {
-				t.Error(err)
+				failed++
+				t.Log(err)
 			}
+		}
+		if failed != rounds-completed {
+			t.Errorf("%d handovers failed at the servers, want %d", failed, rounds-completed)
 		}
 		t.Logf("%d calls of %d, %d reliable ones, %d messages, %d answers, %d messages and %d calls of servers; missing at handovers %v; at most %v without an update of worlds %+v",
 			len(steps), g.stepped, g.bought, g.sent, g.answered, told, noted, missing, g.longest(), g.worlds)
