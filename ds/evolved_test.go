@@ -303,7 +303,7 @@ func TestQueueOfBinds(t *testing.T) {
 		t.Errorf("%d units wait after requests were repeated, want %d", n, before)
 	}
 	for n := range burst {
-		all[clients-1].receive(request(98_000+n), later, false)
+		all[clients-1].receive(request(98_000+n), later.Add(time.Hour), false)
 	}
 	if n := all[clients-1].limits.waitingBinds; n > burst {
 		t.Errorf("requests of %d units wait for one player, want at most %d", n, burst)

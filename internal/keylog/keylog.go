@@ -1,6 +1,6 @@
 // Package keylog writes and parses files with the secrets of sessions, for debugging, and decrypts
-// recorded datagrams with them: endpoint.Config.KeyLog writes, [Parse] parses, and an [Opener]
-// decrypts.
+// recorded datagrams with them: Transport.KeyLog of both endpoints writes, [Parse] parses, and an
+// [Opener] decrypts.
 //
 // A key log has one line for each session. Whoever has the line can read and forge all datagrams of
 // the session.

@@ -368,7 +368,7 @@ func (w *Writer) receive(k kind, n int) error {
 	case result(n) == complete:
 		w.finish(nil)
 	case result(n) == unhandled:
-		w.finish(fmt.Errorf("%w: its Config.OnStream is not set", session.ErrUnhandled))
+		w.finish(fmt.Errorf("%w: its Config.Hooks.OnStream is not set", session.ErrUnhandled))
 	default:
 		w.finish(fmt.Errorf("%w: the other end has not read all of it", session.ErrStreamAborted))
 	}
