@@ -8,7 +8,6 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
-	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
@@ -194,7 +193,7 @@ func (b *binding) decode(profiling uint64, payload []byte) ([]rpcdelta.Delivery,
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.profile == nil || p.run != run {
-		p.profile, p.run = inspect.NewProfile(b.rpc.schema), run
+		p.profile, p.run = rpcdelta.NewProfile(b.rpc.schema), run
 	}
 	b.dec.Measure(p.profile)
 	defer b.dec.Measure(nil)

@@ -1,7 +1,7 @@
 package ds
 
 import (
-	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )
 
@@ -9,5 +9,5 @@ import (
 type RPCProfile struct {
 	RPC    string
 	Schema *schema.Schema
-	inspect.Profile
+	rpcdelta.Profile
 }

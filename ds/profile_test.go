@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 // profile returns the profile of the only RPC.
-func (b *bench) profile() *inspect.Profile {
+func (b *bench) profile() *rpcdelta.Profile {
 	b.t.Helper()
 	p := b.srv.Profiles()
 	if len(p) != 1 || p[0].RPC != "Call" || len(p[0].Fields) != len(p[0].Schema.Fields()) {
@@ -23,13 +23,13 @@ func (b *bench) profile() *inspect.Profile {
 // time, and starts again when it is requested again.
 func TestProfile(t *testing.T) {
 	b := newBench(t, Config{}, func(*Player, Frame[testCall]) {})
-	empty := fmt.Sprintf("%+v", inspect.NewProfile(b.typ.Schema()))
+	empty := fmt.Sprintf("%+v", rpcdelta.NewProfile(b.typ.Schema()))
 	s := b.join(0)
 	s.call()
 	if got := fmt.Sprintf("%+v", b.profile()); got != empty {
 		t.Fatal(got)
 	}
-	want := inspect.NewProfile(b.typ.Schema())
+	want := rpcdelta.NewProfile(b.typ.Schema())
 	calls := func() {
 		for range 50 {
 			s.call()

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -88,5 +87,5 @@ type profiler struct {
 
 	mu      sync.Mutex // guards the rest
 	run     uint64     // of profile
-	profile *inspect.Profile
+	profile *rpcdelta.Profile
 }

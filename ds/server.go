@@ -18,7 +18,7 @@ import (
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/replication"
-	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/token"
 )
 
@@ -360,7 +360,7 @@ func (s *Server) Profiles() []RPCProfile {
 	out := make([]RPCProfile, 0, len(s.rpcs))
 	for _, name := range slices.Sorted(maps.Keys(s.rpcs)) {
 		r := s.rpcs[name]
-		sum := inspect.NewProfile(r.schema)
+		sum := rpcdelta.NewProfile(r.schema)
 		for _, h := range r.shards {
 			p := &h.profiler
 			p.mu.Lock()

@@ -8,7 +8,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -113,7 +112,7 @@ func rpcMetrics(s *rpcStats, sent string) []metric {
 func baselineAges(s *rpcStats) *histogram {
 	h := &histogram{buckets: map[float64]uint64{}, count: s.Delta, sum: float64(s.AgeSum)}
 	n := uint64(0)
-	for i, bound := range inspect.AgeBounds {
+	for i, bound := range rpcdelta.AgeBounds {
 		n += s.BaselineAge[i]
 		h.buckets[float64(bound)] = n
 	}

@@ -25,8 +25,8 @@ func checkAllocations(t *testing.T, v variant, measured bool) {
 	c := mustCompile[ServerMove](t)
 	p := newPair(t, c.Schema(), v.encoder(EncoderConfig{}), DecoderConfig{DeliverLate: true})
 	if measured {
-		p.enc.Measure(inspect.NewProfile(c.Schema()))
-		p.dec.Measure(inspect.NewProfile(c.Schema()))
+		p.enc.Measure(NewProfile(c.Schema()))
+		p.dec.Measure(NewProfile(c.Schema()))
 	}
 	rng := rand.New(rand.NewPCG(1, 0))
 	moves := walkMoves(rng, 200)

@@ -407,7 +407,7 @@ func (d *Decoder) AppendAck(dst []byte) []byte {
 // not added. It codes each payload a second time, and does not allocate once warm. If the payload
 // is larger than this second coding, because another encoder did not choose the smallest one, the
 // difference counts as RoundingBits. Measure panics if p is of another schema.
-func (d *Decoder) Measure(p *inspect.Profile) { d.profiler = newProfiler(p, d.format) }
+func (d *Decoder) Measure(p *Profile) { d.profiler = newProfiler(p, d.format) }
 
 // Explain replaces e with an explanation of the next payload that is decoded; payloads that are
 // dropped do not count. nil cancels it. Explaining a payload allocates.

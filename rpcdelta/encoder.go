@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/adaptive"
-	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/packed"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
 	"github.com/uplink-rpc/uplink/ringcache"
@@ -213,7 +212,7 @@ func (e *Encoder) finish(n uint64, h wire.Header, size, older, fresh int) Info {
 
 // Measure adds each payload that is encoded from now on to p; nil stops it. It codes each payload a
 // second time, and does not allocate once warm. It panics if p is of another schema.
-func (e *Encoder) Measure(p *inspect.Profile) { e.profiler = newProfiler(p, e.format) }
+func (e *Encoder) Measure(p *Profile) { e.profiler = newProfiler(p, e.format) }
 
 // Ack processes an ack of the decoder. Old and repeated acks have no effect, and neither has an ack
 // for which it returns [ErrAck].

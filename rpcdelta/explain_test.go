@@ -11,7 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// TestExplain checks that the parts of any payload add up to the totals of an inspect.Profile, that
+// TestExplain checks that the parts of any payload add up to the totals of an Profile, that
 // each frame has each component once, and that a forecast plus its residual is the decoded value.
 func TestExplain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -20,13 +20,13 @@ func TestExplain(t *testing.T) {
 		codec := rapid.SampledFrom(Codecs()).Draw(t, "codec")
 		p := newPair(t, s, EncoderConfig{Codec: codec, Redundancy: 2}, DecoderConfig{Codec: codec})
 		components := 0
-		for _, f := range inspect.NewProfile(s).Fields {
+		for _, f := range NewProfile(s).Fields {
 			components += len(f.Components)
 		}
 		for i := range 40 {
 			pick.Walk(s, p.frame)
 			p.send(t)
-			e, profile := inspect.Explanation{}, inspect.NewProfile(s)
+			e, profile := inspect.Explanation{}, NewProfile(s)
 			p.dec.Explain(&e)
 			p.dec.Measure(profile)
 			out, err := p.dec.Decode(p.payload)

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/internal/schematest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
@@ -125,7 +124,7 @@ func TestHostilePayloads(t *testing.T) {
 		s := pick.Schema()
 		p := newPair(t, s, EncoderConfig{RPC: rng.IntN(10), Codec: Codecs()[seed%2], Redundancy: int(seed%9) - 1}, DecoderConfig{RPC: 0, Ring: 2 + rng.IntN(20), DeliverLate: seed%4 < 2, Reliable: seed%7 == 0})
 		p.dec.cfg.RPC = p.enc.cfg.RPC
-		measured, delivered := inspect.NewProfile(s), 0
+		measured, delivered := NewProfile(s), 0
 		p.dec.Measure(measured)
 		var old [][]byte
 		for range 100 {

@@ -12,14 +12,14 @@ import (
 
 // profiler is a profile that receives costs from a codec. The zero value ignores them.
 type profiler struct {
-	*inspect.Profile
+	*Profile
 	format *packed.Format
 }
 
 // newProfiler returns a profiler that fills p, which may be nil. It panics if p is of another
 // schema.
-func newProfiler(p *inspect.Profile, f *packed.Format) profiler {
-	same := func(a inspect.FieldProfile, b schema.Field) bool { return a.Name == b.Name && a.Kind == b.Kind }
+func newProfiler(p *Profile, f *packed.Format) profiler {
+	same := func(a FieldProfile, b schema.Field) bool { return a.Name == b.Name && a.Kind == b.Kind }
 	if p != nil && !slices.EqualFunc(p.Fields, f.Fields(), same) {
 		panic("rpcdelta: Profile of another schema than " + f.RPC())
 	}

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta/cost"
 	"github.com/uplink-rpc/uplink/internal/schematest"
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -18,7 +18,7 @@ import (
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*max(1, math.Abs(a), math.Abs(b)) }
 
 // checkSums checks the invariants of a profile.
-func checkSums(t failer, p *inspect.Profile) {
+func checkSums(t failer, p *Profile) {
 	t.Helper()
 	sum, full := p.CountBits+p.RoundingBits, uint64(0)
 	for i := range p.Fields {
@@ -59,14 +59,14 @@ func TestProfileBothEnds(t *testing.T) {
 		}, DecoderConfig{DeliverLate: pick(1) == 0})
 		p.dec.cfg.RPC = p.enc.cfg.RPC
 		var payloads [][]byte
-		var sent []*inspect.Profile
+		var sent []*Profile
 		for range 60 {
 			pick.Walk(s, p.frame)
 			if pick(3) == 0 && p.enc.Held() < MaxHeld-1 {
 				must(t, p.enc.Hold(p.frame))
 				continue
 			}
-			enc, dec := inspect.NewProfile(s), inspect.NewProfile(s)
+			enc, dec := NewProfile(s), NewProfile(s)
 			p.enc.Measure(enc)
 			info := p.send(t)
 			checkPayload(t, enc, &info, info.Held+1, info.FullBits)
@@ -78,7 +78,7 @@ func TestProfileBothEnds(t *testing.T) {
 			for _, d := range out {
 				full += d.FullBits
 			}
-			want := inspect.NewProfile(s)
+			want := NewProfile(s)
 			if len(out) > 0 {
 				checkPayload(t, dec, &out[len(out)-1].Info, len(out), full)
 				want.Add(sent[arrived])
@@ -99,7 +99,7 @@ func TestProfileBothEnds(t *testing.T) {
 }
 
 // checkPayload checks the profile of one payload with the given number of new frames.
-func checkPayload(t failer, p *inspect.Profile, i *Info, frames, full int) {
+func checkPayload(t failer, p *Profile, i *Info, frames, full int) {
 	t.Helper()
 	checkSums(t, p)
 	if p.Payloads != 1 || p.Frames != uint64(frames) || p.Coded != uint64(i.Redundant+1) || p.FullBits != uint64(full) ||
@@ -115,7 +115,7 @@ func TestProfileShares(t *testing.T) {
 		s := mustSchema(t, schema.Field{Name: "Still", Kind: schema.KindVec3, Resolution: 1}, schema.Field{Name: "B", Kind: schema.KindFixed, Size: 8},
 			schema.Field{Name: "Noise", Kind: schema.KindVec2, Resolution: 1}, schema.Field{Name: "Turn", Kind: schema.KindQuat})
 		p := newPair(t, s, v.encoder(EncoderConfig{}), DecoderConfig{})
-		dec := inspect.NewProfile(s)
+		dec := NewProfile(s)
 		p.dec.Measure(dec)
 		rng := rand.New(rand.NewPCG(1, 1))
 		for i := range 300 {
@@ -156,6 +156,56 @@ func TestProfileShares(t *testing.T) {
 				t.Error("a profile of another schema is accepted")
 			}
 		}()
-		p.dec.Measure(inspect.NewProfile(mustSchema(t, s.Fields()[1:]...)))
+		p.dec.Measure(NewProfile(mustSchema(t, s.Fields()[1:]...)))
 	})
+}
+
+// TestProfileAdd checks that Add covers all fields of a profile.
+func TestProfileAdd(t *testing.T) {
+	s, err := schema.New("Test", 60, []schema.Field{{Name: "A", Kind: schema.KindVec2, Resolution: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := func(n uint64) *Profile {
+		p := NewProfile(s)
+		var set func(v reflect.Value)
+		set = func(v reflect.Value) {
+			switch v.Kind() {
+			case reflect.Struct:
+				for i := range v.NumField() {
+					set(v.Field(i))
+				}
+			case reflect.Slice, reflect.Array:
+				for i := range v.Len() {
+					set(v.Index(i))
+				}
+			case reflect.Uint64:
+				v.SetUint(n)
+			case reflect.Float64:
+				v.SetFloat(float64(n))
+			case reflect.String:
+			default:
+				t.Fatalf("a profile has a %v", v.Type())
+			}
+		}
+		set(reflect.ValueOf(p).Elem())
+		return p
+	}
+	sum := fill(7)
+	sum.Add(fill(3))
+	if want := fill(10); !reflect.DeepEqual(sum, want) {
+		t.Errorf("got %+v, want %+v", sum, want)
+	}
+}
+
+// TestPredictorNames checks that each predictor has its own name.
+func TestPredictorNames(t *testing.T) {
+	seen := map[string]bool{"": true}
+	for i := range cost.Predictors {
+		if n := PredictorName(i); seen[n] {
+			t.Errorf("predictor %d is %q", i, n)
+		} else {
+			seen[n] = true
+		}
+	}
 }

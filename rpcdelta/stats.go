@@ -2,9 +2,11 @@ package rpcdelta
 
 import (
 	"slices"
-
-	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 )
+
+// AgeBounds are the upper bounds of the buckets of [Stats].BaselineAge, in frames. The last
+// bucket counts older baselines.
+var AgeBounds = [...]int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128}
 
 // Stats counts frames. Not safe for concurrent use.
 type Stats struct {
@@ -13,8 +15,8 @@ type Stats struct {
 	// FullBits, HeaderBits and PayloadBits are the sums of these fields of [Info].
 	FullBits, HeaderBits, PayloadBits uint64
 	// BaselineAge counts delta frames by the age of their baseline, in the buckets of
-	// inspect.AgeBounds. AgeSum is the sum of the ages.
-	BaselineAge [len(inspect.AgeBounds) + 1]uint64
+	// [AgeBounds]. AgeSum is the sum of the ages.
+	BaselineAge [len(AgeBounds) + 1]uint64
 	AgeSum      uint64
 	// Redundant counts the redundant frames in payloads: Info.Redundant without Info.Held.
 	Redundant uint64
@@ -33,7 +35,7 @@ func (s *Stats) Count(i *Info) {
 	switch i.Kind {
 	case Delta:
 		s.Delta++
-		bucket, _ := slices.BinarySearch(inspect.AgeBounds[:], i.BaselineAge)
+		bucket, _ := slices.BinarySearch(AgeBounds[:], i.BaselineAge)
 		s.BaselineAge[bucket]++
 		s.AgeSum += uint64(i.BaselineAge)
 	case Keyframe:

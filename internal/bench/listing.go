@@ -49,5 +49,5 @@ func (p *pair) list(info *rpcdelta.Info) {
 		row.Baseline = &base
 	}
 	p.listed = append(p.listed, row)
-	*p.profile = *inspect.NewProfile(s)
+	*p.profile = *rpcdelta.NewProfile(s)
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/endpoint"
-	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
@@ -92,7 +91,7 @@ type Counts struct {
 	Listed []Listed `json:"listed,omitempty"`
 
 	// Profile counts the bits of the encoder's payloads.
-	Profile *inspect.Profile `json:"-"`
+	Profile *rpcdelta.Profile `json:"-"`
 	// Arrived reports for each frame whether it was delivered.
 	Arrived []bool `json:"-"`
 

@@ -17,7 +17,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
@@ -120,7 +119,7 @@ type pair struct {
 	recent   []payload     // those that may be repaired
 	record   bool
 	script   script
-	profile  *inspect.Profile  // of the first run, or nil
+	profile  *rpcdelta.Profile // of the first run, or nil
 	course   *Course           // to record, or nil
 	arrived  []bool            // to record, or nil
 	listed   []Listed          // the first Config.List frames
@@ -198,7 +197,7 @@ func (p *pair) reset() (err error) {
 		return err
 	}
 	if p.profile == nil && (p.cfg.List > 0 || p.cfg.Fields && p.scheme.codec == rpcdelta.Adaptive) {
-		p.profile = inspect.NewProfile(p.trace.Schema)
+		p.profile = rpcdelta.NewProfile(p.trace.Schema)
 		p.enc.Measure(p.profile)
 	}
 	dec := rpcdelta.DecoderConfig{Codec: p.scheme.codec, Ring: c.Ring, PeerRing: c.Ring, Prior: c.Prior}

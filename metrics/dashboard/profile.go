@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
+	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 // profile contains the bits of the measured frames of an RPC, since a page was opened.
@@ -124,8 +124,8 @@ func (p *profiles) field(rpc string, index int) *fieldDetail {
 		RPC: rpc, Index: index, Schema: s.Schema.Fields()[index].String(), Frames: s.Frames,
 		fieldTotal: p.all[i].Fields[index], Flag: f.FlagBits,
 	}
-	for i := range inspect.NPredictors {
-		out.Predictors = append(out.Predictors, inspect.PredictorName(i))
+	for i := range len(rpcdelta.ComponentProfile{}.Predictors) {
+		out.Predictors = append(out.Predictors, rpcdelta.PredictorName(i))
 	}
 	for j := range f.Components[:min(len(f.Components), maxDetailed)] {
 		c := &f.Components[j]

@@ -5,10 +5,6 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// AgeBounds are the upper bounds of the buckets of rpcdelta.Stats.BaselineAge, in frames. The last
-// bucket counts older baselines.
-var AgeBounds = [...]int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128}
-
 // FullBits returns the size in bits of a frame of schema s as a game engine sends it: numbers as
 // [PackedVectorBits] describes, all other fields uncompressed, and nothing as a difference. Savings
 // are measured against it. It does not allocate after the first call for s.

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/bench"
-	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
@@ -73,7 +72,7 @@ func Run(ctx context.Context, t *trace.Trace, cfg bench.Config) (*Report, error)
 	return r, nil
 }
 
-func (r *Report) take(s *schema.Schema, p *inspect.Profile) {
+func (r *Report) take(s *schema.Schema, p *rpcdelta.Profile) {
 	frames := float64(max(p.Frames, 1))
 	r.FullBits, r.HeaderBits, r.PayloadBits = float64(p.FullBits)/frames, float64(p.HeaderBits)/frames, p.PayloadBits/frames
 	r.CountBits, r.RoundingBits = p.CountBits/frames, p.RoundingBits/frames
@@ -88,7 +87,7 @@ func (r *Report) take(s *schema.Schema, p *inspect.Profile) {
 	}
 }
 
-func component(name string, c *inspect.ComponentProfile, p *inspect.Profile) Component {
+func component(name string, c *rpcdelta.ComponentProfile, p *rpcdelta.Profile) Component {
 	out := Component{Name: name, Bits: c.Bits / float64(max(p.Frames, 1)), Held: float64(c.Held) / float64(max(p.Coded, 1))}
 	residuals := uint64(0)
 	for _, n := range c.Residuals {
@@ -97,7 +96,7 @@ func component(name string, c *inspect.ComponentProfile, p *inspect.Profile) Com
 	out.Zeros = float64(c.Residuals[0]) / float64(max(residuals, 1))
 	for i, n := range c.Predictors {
 		if n > 0 {
-			out.Used = append(out.Used, Share{inspect.PredictorName(i), float64(n) / float64(p.Coded-c.Held)})
+			out.Used = append(out.Used, Share{rpcdelta.PredictorName(i), float64(n) / float64(p.Coded-c.Held)})
 		}
 	}
 	slices.SortStableFunc(out.Used, func(a, b Share) int { return cmp.Compare(b.Share, a.Share) })

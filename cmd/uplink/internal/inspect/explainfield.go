@@ -74,7 +74,7 @@ func flagText(s *stream, field *schema.Field, comps []inspect.Part) string {
 }
 
 func isAlone(c *inspect.Part) bool {
-	return !c.Held && !c.Forecasts && inspect.PredictorName(c.Predictor) == "none"
+	return !c.Held && !c.Forecasts && rpcdelta.PredictorName(c.Predictor) == "none"
 }
 
 func partText(c *inspect.Part) string {
@@ -82,11 +82,11 @@ func partText(c *inspect.Part) string {
 	case c.Held:
 		return fmt.Sprintf("%d, as the reference has it", c.Value)
 	case c.Forecasts:
-		return fmt.Sprintf("%d = forecast %d (%s) %+d", c.Value, c.Forecast, inspect.PredictorName(c.Predictor), c.Residual)
+		return fmt.Sprintf("%d = forecast %d (%s) %+d", c.Value, c.Forecast, rpcdelta.PredictorName(c.Predictor), c.Residual)
 	case isAlone(c):
 		return fmt.Sprintf("%d, coded alone", c.Value)
 	}
-	return fmt.Sprintf("%d, coded by %s", c.Value, inspect.PredictorName(c.Predictor))
+	return fmt.Sprintf("%d, coded by %s", c.Value, rpcdelta.PredictorName(c.Predictor))
 }
 
 func valueText(s *schema.Schema, f *schema.Frame, i int) string {

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/internal/table"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
@@ -138,15 +137,15 @@ type Stats struct{ rpcdelta.Stats }
 
 // named is [rpcdelta.Stats] by these names.
 type named struct {
-	Delta       uint64                             `json:"delta"`
-	Keyframe    uint64                             `json:"keyframes"`
-	Reset       uint64                             `json:"reset"`
-	FullBits    uint64                             `json:"full_bits"`
-	HeaderBits  uint64                             `json:"header_bits"`
-	PayloadBits uint64                             `json:"payload_bits"`
-	BaselineAge [len(inspect.AgeBounds) + 1]uint64 `json:"baseline_age"`
-	AgeSum      uint64                             `json:"age_sum"`
-	Redundant   uint64                             `json:"redundant"`
+	Delta       uint64                              `json:"delta"`
+	Keyframe    uint64                              `json:"keyframes"`
+	Reset       uint64                              `json:"reset"`
+	FullBits    uint64                              `json:"full_bits"`
+	HeaderBits  uint64                              `json:"header_bits"`
+	PayloadBits uint64                              `json:"payload_bits"`
+	BaselineAge [len(rpcdelta.AgeBounds) + 1]uint64 `json:"baseline_age"`
+	AgeSum      uint64                              `json:"age_sum"`
+	Redundant   uint64                              `json:"redundant"`
 }
 
 // MarshalJSON implements json.Marshaler.

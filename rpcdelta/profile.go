@@ -1,4 +1,4 @@
-package inspect
+package rpcdelta
 
 import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/cost"
@@ -6,7 +6,7 @@ import (
 )
 
 // Profile reports what the bits of payloads are spent on, summed over many payloads. [NewProfile]
-// returns an empty one. rpcdelta.Decoder.Measure or rpcdelta.Encoder.Measure sets the Profile that
+// returns an empty one. [Decoder.Measure] or [Encoder.Measure] sets the Profile that
 // a decoder or encoder fills. Not safe for concurrent use.
 //
 // PayloadBits is the sum of CountBits, RoundingBits and the Bits of all Fields. The cost of a
@@ -19,7 +19,7 @@ type Profile struct {
 	// frames in a [ComponentProfile] refer to these frames.
 	Coded uint64
 	// FullBits is the sum of the full sizes of the frames counted by Frames, and HeaderBits that of
-	// the headers of all payloads; see rpcdelta.Info.
+	// the headers of all payloads; see [Info].
 	FullBits, HeaderBits uint64
 	// PayloadBits is the size of the coded part. CountBits is the cost of the number of frames in a
 	// payload. RoundingBits is the cost of rounding up to whole bytes; it is negative for payloads
@@ -59,13 +59,11 @@ type ComponentProfile struct {
 	// frequent values, bit sets, and integers in rle have no residuals.
 	Residuals [33]uint64
 	// Predictors counts all other frames, by the predictor of the component; see [PredictorName].
-	Predictors [NPredictors]uint64
+	Predictors [cost.Predictors]uint64
 }
 
-// NPredictors is the number of predictors.
-const NPredictors = cost.Predictors
-
-// PredictorName returns the name of predictor i, below [NPredictors], as in docs/design/codec.md.
+// PredictorName returns the name of predictor i, an index of [ComponentProfile].Predictors, as in
+// docs/design/codec.md.
 func PredictorName(i int) string { return cost.Names[i] }
 
 // NewProfile returns an empty profile of frames of schema s.
@@ -84,7 +82,7 @@ func NewProfile(s *schema.Schema) *Profile {
 // Add adds the sums of o. It panics if o is of another schema.
 func (p *Profile) Add(o *Profile) {
 	if len(p.Fields) != len(o.Fields) {
-		panic("inspect: Add of a Profile of another schema")
+		panic("rpcdelta: Add of a Profile of another schema")
 	}
 	p.Payloads += o.Payloads
 	p.Frames += o.Frames
