@@ -28,13 +28,13 @@ func Held(c *Conn, views ...interface{ addHeld(held map[string]int) }) map[strin
 
 func (v *SnapshotView[T]) addHeld(held map[string]int) {
 	held["initial bytes"], _ = v.conn.subscriptions.Received(v.sub)
-	held["snapshot bytes"] = v.receiver.Memory()
+	held["snapshot bytes"] = v.all.feed.Memory()
 	held["objects"] = cap(v.scratch.Objects)
 }
 
 func (v *StateView[T]) addHeld(held map[string]int) {
-	held["updates"] = len(v.receiver.queue)
-	held["spare updates"] = len(v.receiver.spare)
+	held["updates"] = len(v.all.queue)
+	held["spare updates"] = len(v.all.spare)
 }
 
 // SubscribeFaulty subscribes to a world of objects T with a decoder that decodes nothing. It calls
@@ -54,6 +54,9 @@ type faulty struct {
 	offered, message func()
 }
 
+func (r *faulty) NewReceiver() replication.Receiver { return r }
+
+func (r *faulty) Show()               {}
 func (r *faulty) Deliver()            {}
 func (r *faulty) End()                {}
 func (r *faulty) Game(uint64, []byte) {}

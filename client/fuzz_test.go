@@ -126,8 +126,8 @@ func FuzzStates(f *testing.F) {
 		v := r.states(StateConfig[puck]{})
 		wait := 0
 		for range r.handle(in) {
-			wait = len(v.receiver.queue)
-			if spare := len(v.receiver.spare); wait+spare > maxPolled {
+			wait = len(v.all.queue)
+			if spare := len(v.all.spare); wait+spare > maxPolled {
 				t.Fatalf("%d updates wait, %d are kept for reuse", wait, spare)
 			}
 		}
@@ -297,14 +297,16 @@ func TestSampleAliasing(t *testing.T) {
 	must(t, err)
 	r, err := newObjects("notes", &SnapshotConfig[note]{Interpolate: &interpolate.Config{}})
 	must(t, err)
-	must(t, r.begin(&replication.Offer{Name: "notes", Codec: replication.SnapshotCodec, RateHz: 20, TickHz: 20}))
+	f := r.newFeed()
+	f.show()
+	must(t, f.begin(&replication.Offer{Name: "notes", Codec: replication.SnapshotCodec, RateHz: 20, TickHz: 20}))
 	now := time.Now()
 	receive := func(tick int) {
 		set := typ.Schema().NewSet()
 		label := fmt.Sprint("at ", tick)
 		v := note{Name: label, Scores: []int8{int8(tick)}, scribble: scribble{Text: []byte(label)}}
 		must(t, typ.Add(set, snapshot.Object{ID: 1}, &v))
-		r.receive(uint64(tick), set, nil, nil, now.Add(time.Duration(tick)*50*time.Millisecond))
+		f.receive(uint64(tick), set, nil, nil, now.Add(time.Duration(tick)*50*time.Millisecond))
 	}
 	for tick := range 10 {
 		receive(tick)

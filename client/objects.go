@@ -13,35 +13,38 @@ import (
 	"github.com/uplink-rpc/uplink/snapshot"
 )
 
-// objects receives the objects of one type of a world.
+// objects are the objects of one type of a world.
 type objects[T any] struct {
 	cfg     SnapshotConfig[T]
 	name    string
 	own     *snapshot.Type[T]
 	created time.Time // interpolation uses times since then
 	latest  sync.Once // the first call of Latest
-
-	// Of the goroutine that receives:
-	typ     *snapshot.Type[T] // of the stream: own, or the server's version
-	offered *snapshot.Type[T] // typ from begin on
-	fields  []string          // of offered
-	tickHz  float64
-	scratch Snapshot[T]
-	fresh   bool // scratch is to be delivered
-
 	adapter interpolate.Adapter[T]
 	// aliased means that T has byte slices, which are restored in place: objects in scratch and in
 	// the buffer may share them.
 	aliased bool
 
+	// Of the goroutine that receives:
+	feed    *feed[T] // of the current server
+	scratch Snapshot[T]
+	fresh   bool // scratch is to be delivered
+
 	mu     sync.Mutex
 	world  *replication.Subscription // nil before the subscription
-	newest newestSnapshot
-	former bool              // newest is of an earlier stream
-	of     *snapshot.Type[T] // of newest
-	reader *snapshot.Type[T] // likewise, for callers of Latest
-	wanted bool              // Latest was called
+	shown  *feed[T]                  // the feed with the newest snapshot: an earlier one until feed has one
+	reader *snapshot.Type[T]         // that of shown, for callers of Latest
+	wanted bool                      // Latest was called
 	buffer *interpolate.Buffer[T]
+}
+
+// feed receives the objects of one type from one server.
+type feed[T any] struct {
+	*objects[T]
+	typ    *snapshot.Type[T] // own, or the server's version
+	fields []string          // of typ
+	tickHz float64
+	newest newestSnapshot // guarded by objects.mu
 }
 
 type newestSnapshot struct {
@@ -49,7 +52,6 @@ type newestSnapshot struct {
 	set      *snapshot.Set // a copy, unless pending is set
 	pending  *snapshot.Set // the decoder's set, unchanged until the next Decode returns
 	tick     uint64
-	tickHz   float64
 	received time.Time
 	// processed and ages are copies.
 	processed Processed
@@ -73,9 +75,9 @@ func newObjects[T any](name string, cfg *SnapshotConfig[T]) (*objects[T], error)
 	if err != nil {
 		return nil, err
 	}
-	r := &objects[T]{
-		cfg: *cfg, name: name, own: typ, typ: typ, offered: typ, of: typ, reader: typ.Clone(), fields: versions.Descriptions(typ.Source()), created: time.Now(),
-	}
+	r := &objects[T]{cfg: *cfg, name: name, own: typ, reader: typ.Clone(), created: time.Now()}
+	r.feed = &feed[T]{objects: r, typ: typ, fields: versions.Descriptions(typ.Source())}
+	r.shown = r.feed
 	if cfg.Interpolate != nil {
 		r.aliased = slices.ContainsFunc(typ.Schema().Fields(), func(f snapshot.Field) bool { return f.Class == schema.ClassBytes })
 		r.adapter, err = interpolate.Tagged[T]()
@@ -95,12 +97,12 @@ func (r *objects[T]) Latest(out *Snapshot[T]) bool {
 	r.latest.Do(func() { world.Locked(r.want) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := &r.newest
+	n := &r.shown.newest
 	if !n.any {
 		return false
 	}
 	restore(out, r.reader, n.set)
-	out.Tick, out.Time, out.Received, out.Late = n.tick, replication.TickTime(n.tick, n.tickHz), n.received, false
+	out.Tick, out.Time, out.Received, out.Late = n.tick, replication.TickTime(n.tick, r.shown.tickHz), n.received, false
 	out.Processed, out.Ages = append(out.Processed[:0], n.processed...), append(out.Ages[:0], n.ages...)
 	return true
 }
@@ -116,7 +118,7 @@ func (r *objects[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool {
 func (r *objects[T]) tickRate() float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.newest.tickHz
+	return r.shown.tickHz
 }
 
 // Interpolation returns the counts of the playback by Sample.
@@ -131,21 +133,6 @@ func (r *objects[T]) Interpolation() interpolate.Stats {
 
 func (r *objects[T]) typeName() string { return r.name }
 
-func (r *objects[T]) offer(world string, fields []string) (*snapshot.Schema, error) {
-	if !slices.Equal(fields, r.fields) {
-		source, err := versions.Parse(r.name, fields)
-		if err != nil {
-			return nil, malformedFields(world, err)
-		}
-		typ, err := versionOf(r.own, world, source)
-		if err != nil {
-			return nil, err
-		}
-		r.offered, r.fields = typ, slices.Clone(fields)
-	}
-	return r.offered.Schema(), nil
-}
-
 func (r *objects[T]) fieldNames() []string { return namesOf(r.own.Source()) }
 
 func (r *objects[T]) subscribed(world *replication.Subscription) {
@@ -154,105 +141,9 @@ func (r *objects[T]) subscribed(world *replication.Subscription) {
 	r.world = world
 }
 
-func (r *objects[T]) begin(o *replication.Offer) error {
-	r.tickHz = o.TickHz
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.outlive()
-	r.typ = r.offered
-	if r.adapter == nil || r.buffer != nil { // after a reconnection the world is most likely the same
-		return nil
-	}
-	cfg := *r.cfg.Interpolate
-	if cfg.Interval == 0 {
-		cfg.Interval = replication.Interval(o.RateHz)
-	}
-	var err error
-	if r.buffer, err = interpolate.New(r.adapter, cfg); err != nil {
-		return fmt.Errorf("client: world %s: SnapshotConfig.Interpolate: %w", r.name, err)
-	}
-	return nil
-}
-
-func (r *objects[T]) keep() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.newest.keep(r.of.Schema())
-}
-
-func (r *objects[T]) end() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.outlive()
-}
-
-// outlive keeps the newest snapshot until the first one of another stream. The calls that it
-// contains are those of an earlier session. The caller holds r.mu.
-func (r *objects[T]) outlive() {
-	r.newest.keep(r.of.Schema())
-	r.newest.processed, r.former = nil, true
-}
-
-// spare returns a receiver that keeps the newest snapshot of another server, for adopt.
-func (r *objects[T]) spare() objectReceiver {
-	return &objects[T]{name: r.name, own: r.own, typ: r.typ, offered: r.typ, fields: r.fields, of: r.typ, reader: r.reader}
-}
-
-// adopt continues with the server of a spare receiver.
-func (r *objects[T]) adopt(spare objectReceiver) {
-	n := spare.(*objects[T])
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.outlive()
-	r.typ, r.offered, r.fields, r.tickHz = n.typ, n.offered, n.fields, n.tickHz
-	if !n.newest.any {
-		return
-	}
-	set := n.newest.pending
-	if set == nil {
-		set = n.newest.set
-	}
-	r.pass(n.newest.tick, set, n.newest.ages, n.newest.processed, n.newest.received)
-}
-
-// receive passes a snapshot to all its users.
-func (r *objects[T]) receive(tick uint64, set *snapshot.Set, ages []uint64, processed Processed, at time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.pass(tick, set, ages, processed, at)
-}
-
-// pass is receive with the lock held.
-func (r *objects[T]) pass(tick uint64, set *snapshot.Set, ages []uint64, processed Processed, at time.Time) {
-	if r.former {
-		r.former, r.newest.any = false, false
-		if r.of != r.typ {
-			r.of, r.reader, r.newest.set = r.typ, r.typ.Clone(), nil
-		}
-	}
-	late := r.newest.any && tick < r.newest.tick
-	r.fresh = r.cfg.Handle != nil
-	if r.buffer != nil && r.aliased {
-		clear(r.scratch.Objects)
-	}
-	if r.fresh || r.buffer != nil {
-		restore(&r.scratch, r.typ, set)
-		r.scratch.Tick, r.scratch.Time, r.scratch.Received, r.scratch.Late = tick, replication.TickTime(tick, r.tickHz), at, late
-		r.scratch.Processed, r.scratch.Ages = processed, ages
-	}
-	if r.buffer != nil {
-		_ = r.buffer.Add(at.Sub(r.created), r.scratch.Time, r.scratch.IDs, r.scratch.Objects) // counts what it drops
-	}
-	if !late {
-		r.newest = newestSnapshot{
-			any: true, set: r.newest.set, pending: set, tick: tick, tickHz: r.tickHz, received: at,
-			processed: append(r.newest.processed[:0], processed...),
-			ages:      append(r.newest.ages[:0], ages...),
-		}
-	}
-	if late || r.wanted {
-		r.newest.keep(r.of.Schema())
-	}
+// newFeed returns a feed for another server, most likely with the types of the current one.
+func (r *objects[T]) newFeed() objectFeed {
+	return &feed[T]{objects: r, typ: r.feed.typ, fields: r.feed.fields}
 }
 
 func (r *objects[T]) deliver() {
@@ -267,5 +158,114 @@ func (r *objects[T]) want() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.wanted = true
-	r.newest.keep(r.of.Schema())
+	r.shown.keepNewest()
+}
+
+func (f *feed[T]) offer(world string, fields []string) (*snapshot.Schema, error) {
+	if !slices.Equal(fields, f.fields) {
+		source, err := versions.Parse(f.name, fields)
+		if err != nil {
+			return nil, malformedFields(world, err)
+		}
+		typ, err := versionOf(f.own, world, source)
+		if err != nil {
+			return nil, err
+		}
+		f.typ, f.fields = typ, slices.Clone(fields)
+	}
+	return f.typ.Schema(), nil
+}
+
+func (f *feed[T]) begin(o *replication.Offer) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tickHz = o.TickHz
+	if f.adapter == nil || f.buffer != nil { // another server's world is most likely the same
+		return nil
+	}
+	cfg := *f.cfg.Interpolate
+	if cfg.Interval == 0 {
+		cfg.Interval = replication.Interval(o.RateHz)
+	}
+	var err error
+	if f.buffer, err = interpolate.New(f.adapter, cfg); err != nil {
+		return fmt.Errorf("client: world %s: SnapshotConfig.Interpolate: %w", f.name, err)
+	}
+	return nil
+}
+
+// show makes the feed that of the current server, and passes on its newest snapshot.
+func (f *feed[T]) show() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.feed = f
+	if n := &f.newest; n.any {
+		set := n.pending
+		if set == nil {
+			set = n.set
+		}
+		f.pass(n.tick, set, n.ages, n.processed, n.received, false)
+	}
+}
+
+// receive passes a snapshot to all its users, if the server is the current one.
+func (f *feed[T]) receive(tick uint64, set *snapshot.Set, ages []uint64, processed Processed, at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := &f.newest
+	late := n.any && tick < n.tick
+	if f.feed == f {
+		f.pass(tick, set, ages, processed, at, late)
+	}
+	if !late {
+		*n = newestSnapshot{
+			any: true, set: n.set, pending: set, tick: tick, received: at,
+			processed: append(n.processed[:0], processed...),
+			ages:      append(n.ages[:0], ages...),
+		}
+	}
+	if late || f.wanted {
+		f.keepNewest()
+	}
+}
+
+// pass passes a snapshot to the users of the objects, Latest excepted. The caller holds objects.mu.
+func (f *feed[T]) pass(tick uint64, set *snapshot.Set, ages []uint64, processed Processed, at time.Time, late bool) {
+	r := f.objects
+	if r.shown != f {
+		if r.shown.typ != f.typ {
+			r.reader = f.typ.Clone()
+		}
+		r.shown = f
+	}
+	r.fresh = r.cfg.Handle != nil
+	if r.buffer != nil && r.aliased {
+		clear(r.scratch.Objects)
+	}
+	if r.fresh || r.buffer != nil {
+		restore(&r.scratch, f.typ, set)
+		r.scratch.Tick, r.scratch.Time, r.scratch.Received, r.scratch.Late = tick, replication.TickTime(tick, f.tickHz), at, late
+		r.scratch.Processed, r.scratch.Ages = processed, ages
+	}
+	if r.buffer != nil {
+		_ = r.buffer.Add(at.Sub(r.created), r.scratch.Time, r.scratch.IDs, r.scratch.Objects) // counts what it drops
+	}
+}
+
+func (f *feed[T]) keep() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.keepNewest()
+}
+
+// keepNewest copies the newest snapshot. The caller holds objects.mu.
+func (f *feed[T]) keepNewest() { f.newest.keep(f.typ.Schema()) }
+
+// end keeps the newest snapshot until the first one of another feed. The calls that it contains are
+// those of an earlier session.
+func (f *feed[T]) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.keepNewest()
+	f.newest.processed = nil
 }

@@ -35,7 +35,7 @@ func TestSkippedTypes(t *testing.T) {
 	must(t, err)
 	offer, err := replication.ParseOffer(body)
 	must(t, err)
-	d, err := v.receiver.Check(&offer)
+	d, err := v.all.NewReceiver().Check(&offer)
 	must(t, err)
 	if !slices.Equal(d.Asking, []string{"goals/"}) || d.Answering != nil {
 		t.Errorf("differences are %+v", d)

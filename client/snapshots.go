@@ -77,7 +77,7 @@ func SplitID(id uint32) (object uint16, generation uint8) { return uint16(id >> 
 type SnapshotView[T any] struct {
 	view
 	*objects[T]
-	receiver *snapshotReceiver
+	all *snapshotObjects
 }
 
 // Sample stores in out what to show at now, and calls SnapshotConfig.OnMessage with the messages
@@ -87,7 +87,7 @@ type SnapshotView[T any] struct {
 func (v *SnapshotView[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool {
 	ok := v.objects.Sample(now, out)
 	if ok {
-		v.receiver.reach(out.Time, v.tickRate())
+		v.all.reach(out.Time, v.tickRate())
 	}
 	return ok
 }
@@ -95,10 +95,9 @@ func (v *SnapshotView[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool
 // SkippedTypes returns the names of the types of objects that the world has at the server, but
 // SnapshotConfig.Types does not. Their objects are received and dropped. A [MismatchError] reports
 // them once.
-func (v *SnapshotView[T]) SkippedTypes() []string {
-	v.receiver.mu.Lock()
-	defer v.receiver.mu.Unlock()
-	return slices.Clone(v.receiver.skipped)
+func (v *SnapshotView[T]) SkippedTypes() (names []string) {
+	v.sub.Locked(func() { names = slices.Clone(v.all.feed.skipped) })
+	return names
 }
 
 // ObjectType is a further type of objects of a world, for SnapshotConfig.Types. Its methods are
@@ -106,7 +105,7 @@ func (v *SnapshotView[T]) SkippedTypes() []string {
 type ObjectType[T any] struct{ *objects[T] }
 
 // AnyObjectType is an [ObjectType].
-type AnyObjectType interface{ receiver() objectReceiver }
+type AnyObjectType interface{ objectType() objectType }
 
 // NewObjectType returns a type of objects of that name. An error names the field of T that is not
 // supported.
@@ -118,7 +117,7 @@ func NewObjectType[T any](name string, cfg SnapshotConfig[T]) (*ObjectType[T], e
 	return &ObjectType[T]{o}, nil
 }
 
-func (t *ObjectType[T]) receiver() objectReceiver { return t.objects }
+func (t *ObjectType[T]) objectType() objectType { return t.objects }
 
 // SubscribeSnapshots subscribes to the snapshots of a world whose objects are a T. It waits for the
 // server's offer and the initial state until ctx is done, or for Config.Transport.BindTimeout if
@@ -129,7 +128,7 @@ func SubscribeSnapshots[T any](ctx context.Context, c *Conn, name string, cfg Sn
 	o, err := newObjects(name, &cfg)
 	var initial *snapshot.Set
 	if err == nil {
-		initial, err = replication.Fill(o.typ, cfg.Initial)
+		initial, err = replication.Fill(o.own, cfg.Initial)
 		if err != nil {
 			err = fmt.Errorf("SnapshotConfig.Initial: %w", err)
 		}
@@ -137,44 +136,50 @@ func SubscribeSnapshots[T any](ctx context.Context, c *Conn, name string, cfg Sn
 	if err != nil {
 		return nil, fmt.Errorf("client: world %s: %w", name, err)
 	}
-	r := &snapshotReceiver{SnapshotDecoder: replication.NewSnapshotDecoder(o.typ.Schema(), initial), name: name, own: o, onMessage: cfg.OnMessage, plays: cfg.Interpolate != nil}
+	all := &snapshotObjects{name: name, types: []objectType{o}, onMessage: cfg.OnMessage, plays: cfg.Interpolate != nil}
 	for _, t := range cfg.Types {
-		r.further = append(r.further, t.receiver())
+		all.types = append(all.types, t.objectType())
 	}
-	v, err := subscribe(ctx, c, name, r, "SnapshotConfig", cfg.AckHz)
+	all.feed = &snapshotFeed{SnapshotDecoder: replication.NewSnapshotDecoder(o.own.Schema(), initial)}
+	v, err := subscribe(ctx, c, name, all, "SnapshotConfig", cfg.AckHz)
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range r.types() {
+	for _, t := range all.types {
 		t.subscribed(v.sub)
 	}
-	return &SnapshotView[T]{view: v, objects: o, receiver: r}, nil
+	return &SnapshotView[T]{view: v, objects: o, all: all}, nil
 }
 
-// snapshotReceiver receives a world with objects of one or more types.
-type snapshotReceiver struct {
-	replication.SnapshotDecoder
-	name    string
-	own     objectReceiver
-	further []objectReceiver // in any order until the offer is checked, then in the server's
-
-	onMessage func(tick uint64, message []byte) // or nil
-	plays     bool                              // Sample delivers messages
-
-	mu       sync.Mutex
-	messages replication.GameMessages // that came before Sample reached their ticks
-	skipped  []string                 // names of types of the server that the client does not have
+// objectType is a type of objects of a view. Its methods are those of the goroutine that receives,
+// except typeName and subscribed.
+type objectType interface {
+	typeName() string
+	// fieldNames returns the names of the client's fields.
+	fieldNames() []string
+	subscribed(*replication.Subscription)
+	newFeed() objectFeed
+	deliver()
 }
 
-// skippedType receives the objects of a type that the client does not have.
-type skippedType struct{ name string }
+// objectFeed receives the objects of one type from one server. Its methods are those of the
+// goroutine that receives.
+type objectFeed interface {
+	// offer returns the schema of the server's objects, from the description of their fields.
+	offer(world string, fields []string) (*snapshot.Schema, error)
+	show()
+	begin(*replication.Offer) error
+	// keep copies what must outlive the decoder's sets.
+	keep()
+	receive(tick uint64, set *snapshot.Set, ages []uint64, processed Processed, at time.Time)
+	end()
+}
 
-func (t skippedType) typeName() string { return t.name }
-
-func (skippedType) fieldNames() []string { return nil }
+// skippedType receives the objects of a type that the client does not have, under its name.
+type skippedType string
 
 func (t skippedType) offer(world string, fields []string) (*snapshot.Schema, error) {
-	source, err := versions.Parse(t.name, fields)
+	source, err := versions.Parse(string(t), fields)
 	if err != nil {
 		return nil, malformedFields(world, err)
 	}
@@ -185,105 +190,135 @@ func (t skippedType) offer(world string, fields []string) (*snapshot.Schema, err
 	return s, nil
 }
 
-func (skippedType) subscribed(*replication.Subscription)                          {}
+func (skippedType) show()                                                         {}
 func (skippedType) begin(*replication.Offer) error                                { return nil }
 func (skippedType) keep()                                                         {}
 func (skippedType) receive(uint64, *snapshot.Set, []uint64, Processed, time.Time) {}
 func (skippedType) end()                                                          {}
-func (skippedType) deliver()                                                      {}
-func (t skippedType) spare() objectReceiver                                       { return t }
-func (skippedType) adopt(objectReceiver)                                          {}
 
-// objectReceiver receives the objects of one type. Its methods are those of the goroutine that
-// receives, except typeName.
-type objectReceiver interface {
-	typeName() string
-	// fieldNames returns the names of the client's fields, nil if it does not have the type.
-	fieldNames() []string
-	// offer returns the schema of the server's objects, from the description of their fields.
-	offer(world string, fields []string) (*snapshot.Schema, error)
-	subscribed(*replication.Subscription)
-	begin(*replication.Offer) error
-	// keep copies what must outlive the decoder's sets.
-	keep()
-	receive(tick uint64, set *snapshot.Set, ages []uint64, processed Processed, at time.Time)
-	end()
-	deliver()
-	spare() objectReceiver
-	adopt(spare objectReceiver)
+// snapshotObjects are the objects of a world, of one or more types. It is a [replication.View].
+type snapshotObjects struct {
+	name      string
+	types     []objectType                      // that of the view, then the further ones in any order
+	onMessage func(tick uint64, message []byte) // or nil
+	plays     bool                              // Sample delivers messages
+
+	feed *snapshotFeed // the shown one, or of none; of the goroutine that receives
+
+	mu       sync.Mutex
+	messages replication.GameMessages // that came before Sample reached their ticks
 }
 
-func (r *snapshotReceiver) types() []objectReceiver {
-	return append([]objectReceiver{r.own}, r.further...)
+// snapshotFeed receives a world from one server.
+type snapshotFeed struct {
+	replication.SnapshotDecoder
+	all     *snapshotObjects
+	types   []objectFeed // in the server's order
+	skipped []string     // names of types that the client does not have
+}
+
+// NewReceiver implements [replication.View].
+func (all *snapshotObjects) NewReceiver() replication.Receiver {
+	return &snapshotFeed{SnapshotDecoder: all.feed.Next(), all: all}
+}
+
+// Deliver implements [replication.View].
+func (all *snapshotObjects) Deliver() {
+	for _, t := range all.types {
+		t.deliver()
+	}
+}
+
+// Game implements [replication.View].
+func (all *snapshotObjects) Game(tick uint64, message []byte) {
+	switch {
+	case all.onMessage == nil:
+	case all.plays:
+		all.mu.Lock()
+		all.messages.Add(tick, message)
+		all.mu.Unlock()
+		all.deliverMessages()
+	default:
+		all.onMessage(tick, message)
+	}
+}
+
+// reach delivers the messages whose tick is not after a time.
+func (all *snapshotObjects) reach(t time.Duration, tickHz float64) {
+	if all.onMessage == nil {
+		return
+	}
+	all.mu.Lock()
+	all.messages.Reach(replication.TickAt(t, tickHz))
+	all.mu.Unlock()
+	all.deliverMessages()
+}
+
+func (all *snapshotObjects) deliverMessages() {
+	for {
+		all.mu.Lock()
+		tick, message, ok := all.messages.Take()
+		all.mu.Unlock()
+		if !ok {
+			return
+		}
+		all.onMessage(tick, message)
+	}
 }
 
 // Check implements [replication.Receiver].
-func (r *snapshotReceiver) Check(o *replication.Offer) (d message.Differences, err error) {
-	if err := checkCodec(r.name, replication.SnapshotCodec, o); err != nil {
+func (f *snapshotFeed) Check(o *replication.Offer) (d message.Differences, err error) {
+	world := f.all.name
+	if err := checkCodec(world, replication.SnapshotCodec, o); err != nil {
 		return d, err
 	}
-	own, err := r.own.offer(r.name, o.Fields)
+	own, missing := f.all.types[0], slices.Clone(f.all.types[1:])
+	f.types = []objectFeed{own.newFeed()}
+	ownSchema, err := f.types[0].offer(world, o.Fields)
 	if err != nil {
 		return d, err
 	}
-	addDifferences(&d, "", fieldNames(o.Fields), r.own.fieldNames())
-	var ordered []objectReceiver
+	addDifferences(&d, "", fieldNames(o.Fields), own.fieldNames())
 	var schemas []*snapshot.Schema
-	var skipped []string
-	missing := r.ownTypes()
 	for _, offered := range o.Types {
-		var t objectReceiver = skippedType{offered.Name}
-		if i := slices.IndexFunc(missing, func(t objectReceiver) bool { return t.typeName() == offered.Name }); i >= 0 {
-			t = missing[i]
+		var t objectFeed = skippedType(offered.Name)
+		there, here := []string{""}, []string(nil)
+		if i := slices.IndexFunc(missing, func(t objectType) bool { return t.typeName() == offered.Name }); i >= 0 {
+			t, there, here = missing[i].newFeed(), fieldNames(offered.Fields), missing[i].fieldNames()
 			missing = slices.Delete(missing, i, i+1)
 		} else {
-			skipped = append(skipped, offered.Name)
+			f.skipped = append(f.skipped, offered.Name)
 		}
-		schema, err := t.offer(r.name+"/"+offered.Name, offered.Fields)
+		schema, err := t.offer(world+"/"+offered.Name, offered.Fields)
 		if err != nil {
 			return d, err
 		}
-		if names := t.fieldNames(); names != nil {
-			addDifferences(&d, offered.Name+"/", fieldNames(offered.Fields), names)
-		} else {
-			addDifferences(&d, offered.Name+"/", []string{""}, nil)
-		}
-		ordered, schemas = append(ordered, t), append(schemas, schema)
+		addDifferences(&d, offered.Name+"/", there, here)
+		f.types, schemas = append(f.types, t), append(schemas, schema)
 	}
 	if len(missing) > 0 {
 		name := missing[0].typeName()
 		return d, &replication.RefusedError{Reason: message.ReasonSchema, Err: fmt.Errorf("client: world %s: the server has no objects of type %s%s: update the server first, or remove it from SnapshotConfig.Types",
-			r.name, name, message.Nearest(name, skipped))}
+			world, name, message.Nearest(name, f.skipped))}
 	}
-	r.further = ordered
-	r.skip(skipped)
-	r.SetTypes(own, schemas...)
+	f.SetTypes(ownSchema, schemas...)
 	return d, nil
 }
 
-// ownTypes returns the further types that the client has.
-func (r *snapshotReceiver) ownTypes() (own []objectReceiver) {
-	for _, t := range r.further {
-		if _, ok := t.(skippedType); !ok {
-			own = append(own, t)
-		}
+// Show implements [replication.Receiver].
+func (f *snapshotFeed) Show() {
+	f.all.feed = f
+	for _, t := range f.types {
+		t.show()
 	}
-	return own
-}
-
-// skip sets the types of which objects are dropped.
-func (r *snapshotReceiver) skip(names []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.skipped = names
 }
 
 // Begin implements [replication.Receiver].
-func (r *snapshotReceiver) Begin(o *replication.Offer, initial []byte) error {
-	if err := r.SnapshotDecoder.Begin(o, initial); err != nil {
+func (f *snapshotFeed) Begin(o *replication.Offer, initial []byte) error {
+	if err := f.SnapshotDecoder.Begin(o, initial); err != nil {
 		return err
 	}
-	for _, t := range r.types() {
+	for _, t := range f.types {
 		if err := t.begin(o); err != nil {
 			return err
 		}
@@ -292,111 +327,33 @@ func (r *snapshotReceiver) Begin(o *replication.Offer, initial []byte) error {
 }
 
 // Receive implements [replication.Receiver].
-func (r *snapshotReceiver) Receive(message []byte, processed Processed, at time.Time, held bool, st *ReplicationStats) (tick uint64, complete bool, err error) {
-	tick, set, err := r.Decode(message)
+func (f *snapshotFeed) Receive(message []byte, processed Processed, at time.Time, held bool, st *ReplicationStats) (tick uint64, complete bool, err error) {
+	tick, set, err := f.Decode(message)
 	if err != nil {
-		r.keep()
+		for _, t := range f.types {
+			t.keep()
+		}
 		st.CountError(err)
 		return 0, false, err
 	}
-	complete = r.Complete()
+	complete = f.Complete()
 	if held && !complete {
 		return tick, false, nil
 	}
-	r.own.receive(tick, set, r.Ages(0), processed, at)
-	for i, t := range r.further {
-		t.receive(tick, r.Further(i), r.Ages(i+1), processed, at)
+	for i, t := range f.types {
+		if i > 0 {
+			set = f.Further(i - 1)
+		}
+		t.receive(tick, set, f.Ages(i), processed, at)
 	}
 	return tick, complete, nil
 }
 
-// keep copies what must outlive the decoder's sets.
-func (r *snapshotReceiver) keep() {
-	r.own.keep()
-	for _, t := range r.further {
-		t.keep()
-	}
-}
-
 // End implements [replication.Receiver].
-func (r *snapshotReceiver) End() {
-	r.own.end()
-	for _, t := range r.further {
+func (f *snapshotFeed) End() {
+	for _, t := range f.types {
 		t.end()
 	}
-}
-
-// Game implements [replication.Receiver].
-func (r *snapshotReceiver) Game(tick uint64, message []byte) {
-	switch {
-	case r.onMessage == nil:
-	case r.plays:
-		r.mu.Lock()
-		r.messages.Add(tick, message)
-		r.mu.Unlock()
-		r.deliverMessages()
-	default:
-		r.onMessage(tick, message)
-	}
-}
-
-// reach delivers the messages whose tick is not after a time.
-func (r *snapshotReceiver) reach(t time.Duration, tickHz float64) {
-	if r.onMessage == nil {
-		return
-	}
-	r.mu.Lock()
-	r.messages.Reach(replication.TickAt(t, tickHz))
-	r.mu.Unlock()
-	r.deliverMessages()
-}
-
-func (r *snapshotReceiver) deliverMessages() {
-	for {
-		r.mu.Lock()
-		tick, message, ok := r.messages.Take()
-		r.mu.Unlock()
-		if !ok {
-			return
-		}
-		r.onMessage(tick, message)
-	}
-}
-
-// Deliver implements [replication.Receiver].
-func (r *snapshotReceiver) Deliver() {
-	r.own.deliver()
-	for _, t := range r.further {
-		t.deliver()
-	}
-}
-
-// Spare implements [replication.Standby].
-func (r *snapshotReceiver) Spare() replication.Receiver {
-	spare := &snapshotReceiver{SnapshotDecoder: r.SnapshotDecoder.Spare(), name: r.name, own: r.own.spare(), skipped: slices.Clone(r.skipped)}
-	for _, t := range r.ownTypes() {
-		spare.further = append(spare.further, t.spare())
-	}
-	return spare
-}
-
-// Adopt implements [replication.Standby].
-func (r *snapshotReceiver) Adopt(spare replication.Receiver) {
-	next := spare.(*snapshotReceiver)
-	r.SnapshotDecoder = next.SnapshotDecoder
-	r.own.adopt(next.own)
-	own := r.ownTypes()
-	r.further = r.further[:0]
-	for _, t := range next.further { // in the order of its server
-		if k := slices.IndexFunc(own, func(o objectReceiver) bool { return o.typeName() == t.typeName() }); k >= 0 {
-			own[k].adopt(t)
-			t = own[k]
-		}
-		r.further = append(r.further, t)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.skipped = next.skipped
 }
 
 // restore restores the objects of a set into slices that are reused.

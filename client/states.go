@@ -73,7 +73,7 @@ type StateObject[T any] struct {
 // goroutine at a time.
 type StateView[T any] struct {
 	view
-	receiver *stateReceiver[T]
+	all *stateUpdates[T]
 }
 
 // SubscribeState subscribes to the state of a world whose objects are a T. It waits for the
@@ -82,15 +82,15 @@ type StateView[T any] struct {
 // ([*WorldError]), if the world is offered as snapshots, or not at all ([ErrNotOffered]). The view
 // continues after a reconnection, with an update whose First is true.
 func SubscribeState[T any](ctx context.Context, c *Conn, name string, cfg StateConfig[T]) (*StateView[T], error) {
-	r, err := newStateReceiver(name, &cfg)
+	all, err := newStateUpdates(name, &cfg)
 	if err != nil {
 		return nil, fmt.Errorf("client: world %s: %w", name, err)
 	}
-	v, err := subscribe(ctx, c, name, r, "StateConfig", cfg.AckHz)
+	v, err := subscribe(ctx, c, name, all, "StateConfig", cfg.AckHz)
 	if err != nil {
 		return nil, err
 	}
-	return &StateView[T]{v, r}, nil
+	return &StateView[T]{v, all}, nil
 }
 
 // Poll calls f with each update received since the last call, in the order of arrival, on the
@@ -99,7 +99,7 @@ func SubscribeState[T any](ctx context.Context, c *Conn, name string, cfg StateC
 // sends their content again. If f panics, Poll ends, and the next Poll continues after that update.
 // It is for views without StateConfig.Handle.
 func (v *StateView[T]) Poll(f func(*StateUpdate[T])) int {
-	r := v.receiver
+	r := v.all
 	n := r.drain(f) // left by a Poll that panicked
 	r.mu.Lock()
 	r.queue, r.polled = r.polled, r.queue
@@ -107,7 +107,8 @@ func (v *StateView[T]) Poll(f func(*StateUpdate[T])) int {
 	return n + r.drain(f)
 }
 
-type stateReceiver[T any] struct {
+// stateUpdates are the updates of a world, from whichever server. It is a [replication.View].
+type stateUpdates[T any] struct {
 	handle func(*StateUpdate[T])
 	// onMessage is nil if the game takes no messages.
 	onMessage func(tick uint64, message []byte)
@@ -116,18 +117,24 @@ type stateReceiver[T any] struct {
 	own  *snapshot.Type[T]
 
 	// Of the goroutine that receives:
-	typ    *snapshot.Type[T] // own, or the server's version
-	format *replication.StateFormat
-	dec    *statesync.Receiver
-	tickHz float64
-	fresh  *stateUpdate[T]   // to be delivered
-	kept   []*stateUpdate[T] // likewise, before it: those of another server before the switch
+	feed  *stateFeed[T]     // of the current server
+	fresh []*stateUpdate[T] // to be handled
 
 	mu     sync.Mutex
 	queue  []*stateUpdate[T] // for Poll
 	spare  []*stateUpdate[T]
 	polled []*stateUpdate[T] // by Poll, until all of them are handled
 	next   int               // index in polled; of Poll alone
+}
+
+// stateFeed receives updates from one server.
+type stateFeed[T any] struct {
+	*stateUpdates[T]
+	typ    *snapshot.Type[T] // own, or the server's version
+	format *replication.StateFormat
+	dec    *statesync.Receiver
+	tickHz float64
+	early  []*stateUpdate[T] // before the server is the current one
 }
 
 // stateUpdate is an update with the memory to which it refers.
@@ -137,7 +144,7 @@ type stateUpdate[T any] struct {
 	data   []byte
 }
 
-func newStateReceiver[T any](name string, cfg *StateConfig[T]) (*stateReceiver[T], error) {
+func newStateUpdates[T any](name string, cfg *StateConfig[T]) (*stateUpdates[T], error) {
 	typ, err := snapshot.Compile[T](name)
 	if err != nil {
 		return nil, err
@@ -146,54 +153,128 @@ func newStateReceiver[T any](name string, cfg *StateConfig[T]) (*stateReceiver[T
 	if err != nil {
 		return nil, err
 	}
-	return &stateReceiver[T]{handle: cfg.Handle, onMessage: cfg.OnMessage, name: name, own: typ, typ: typ, format: format}, nil
+	return &stateUpdates[T]{handle: cfg.Handle, onMessage: cfg.OnMessage, name: name, own: typ, feed: &stateFeed[T]{typ: typ, format: format}}, nil
 }
 
-func (r *stateReceiver[T]) Check(o *replication.Offer) (d message.Differences, err error) {
-	if err := checkCodec(r.name, replication.StateCodec, o); err != nil {
+// NewReceiver implements [replication.View].
+func (r *stateUpdates[T]) NewReceiver() replication.Receiver {
+	return &stateFeed[T]{stateUpdates: r, typ: r.feed.typ, format: r.feed.format}
+}
+
+// Game implements [replication.View].
+func (r *stateUpdates[T]) Game(tick uint64, message []byte) {
+	if r.onMessage != nil {
+		r.onMessage(tick, message)
+	}
+}
+
+// Deliver implements [replication.View].
+func (r *stateUpdates[T]) Deliver() {
+	fresh := r.fresh
+	r.fresh = r.fresh[:0]
+	for _, u := range fresh {
+		r.handle(&u.StateUpdate)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spare = append(r.spare, fresh...)
+}
+
+// pass passes on an update. The caller holds mu.
+func (r *stateUpdates[T]) pass(u *stateUpdate[T]) {
+	if r.handle != nil {
+		r.fresh = append(r.fresh, u)
+	} else {
+		r.queue = append(r.queue, u)
+	}
+}
+
+// drain calls f with each polled update. If f panics, the next call continues after that update.
+func (r *stateUpdates[T]) drain(f func(*StateUpdate[T])) (n int) {
+	for ; r.next < len(r.polled); n++ {
+		u := r.polled[r.next]
+		r.next++
+		f(&u.StateUpdate)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spare = append(r.spare, r.polled...)
+	r.polled, r.next = r.polled[:0], 0
+	return n
+}
+
+func (r *stateUpdates[T]) unused() *stateUpdate[T] {
+	n := len(r.spare)
+	if n == 0 {
+		return &stateUpdate[T]{}
+	}
+	u := r.spare[n-1]
+	r.spare = r.spare[:n-1]
+	return u
+}
+
+func (f *stateFeed[T]) Check(o *replication.Offer) (d message.Differences, err error) {
+	if err := checkCodec(f.name, replication.StateCodec, o); err != nil {
 		return d, err
 	}
-	if !slices.Equal(o.Fields, r.format.Fields) {
-		format, source, err := replication.ParseStateFormat(r.name, o.Fields)
+	if !slices.Equal(o.Fields, f.format.Fields) {
+		format, source, err := replication.ParseStateFormat(f.name, o.Fields)
 		if err != nil {
-			return d, malformedFields(r.name, err)
+			return d, malformedFields(f.name, err)
 		}
-		typ, err := versionOf(r.own, r.name, source)
+		typ, err := versionOf(f.own, f.name, source)
 		if err != nil {
 			return d, err
 		}
-		r.typ, r.format = typ, format
+		f.typ, f.format = typ, format
 	}
 	if o.Initial != 0 {
-		return d, fmt.Errorf("%w: world %s: an initial state of %d bytes, want none", message.ErrMalformed, r.name, o.Initial)
+		return d, fmt.Errorf("%w: world %s: an initial state of %d bytes, want none", message.ErrMalformed, f.name, o.Initial)
 	}
-	addDifferences(&d, "", fieldNames(o.Fields), namesOf(r.own.Source()))
+	addDifferences(&d, "", fieldNames(o.Fields), namesOf(f.own.Source()))
 	return d, nil
 }
 
-func (r *stateReceiver[T]) Knows(uint64) bool { return true }
-
-func (r *stateReceiver[T]) Begin(o *replication.Offer, _ []byte) (err error) {
-	if r.dec, err = r.format.NewReceiver(o.PerTick); err != nil {
-		return fmt.Errorf("client: world %s: %w", r.name, err)
+// Show implements [replication.Receiver]. It passes on what the server sent before.
+func (f *stateFeed[T]) Show() {
+	f.feed = f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, u := range f.early {
+		f.pass(u)
 	}
-	r.tickHz = o.TickHz
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.spare = append(r.spare, r.queue...)
-	r.queue = r.queue[:0]
+	f.early = nil
+}
+
+func (f *stateFeed[T]) Knows(uint64) bool { return true }
+
+func (f *stateFeed[T]) Begin(o *replication.Offer, _ []byte) (err error) {
+	if f.dec, err = f.format.NewReceiver(o.PerTick); err != nil {
+		return fmt.Errorf("client: world %s: %w", f.name, err)
+	}
+	f.tickHz = o.TickHz
+	if f.feed == f {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.spare = append(f.spare, f.queue...)
+		f.queue = f.queue[:0]
+	}
 	return nil
 }
 
-func (r *stateReceiver[T]) Receive(message []byte, processed Processed, at time.Time, _ bool, st *ReplicationStats) (tick uint64, complete bool, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.queue) == maxPolled {
+func (f *stateFeed[T]) Receive(message []byte, processed Processed, at time.Time, _ bool, st *ReplicationStats) (tick uint64, complete bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	waiting := f.queue
+	if f.feed != f {
+		waiting = f.early
+	}
+	if len(waiting) >= maxPolled {
 		st.Unpolled++ // and is not acked: the server sends its content again
 		return 0, false, errUnpolled
 	}
-	u, err := r.dec.Decode(message)
-	if err == nil && (u.Tick < 0 || !replication.ValidTick(uint64(u.Tick), r.tickHz)) {
+	u, err := f.dec.Decode(message)
+	if err == nil && (u.Tick < 0 || !replication.ValidTick(uint64(u.Tick), f.tickHz)) {
 		err = fmt.Errorf("%w: tick %d", snapshot.ErrMalformed, u.Tick)
 	}
 	if err == nil && len(u.Inputs) > 0 && u.Inputs[0].Tick < 0 { // they ascend
@@ -204,48 +285,32 @@ func (r *stateReceiver[T]) Receive(message []byte, processed Processed, at time.
 		return 0, false, err
 	}
 	st.Updates += uint64(len(u.Objects))
-	out := r.unused()
-	r.restore(out, u)
+	out := f.unused()
+	f.restore(out, u)
 	out.Received, out.Processed = at, append(out.Processed[:0], processed...)
-	if r.handle != nil {
-		r.fresh = out
+	if f.feed == f {
+		f.pass(out)
 	} else {
-		r.queue = append(r.queue, out)
+		f.early = append(f.early, out)
 	}
 	return out.Tick, true, nil
 }
 
-func (r *stateReceiver[T]) End() {}
-
-func (r *stateReceiver[T]) Game(tick uint64, message []byte) {
-	if r.onMessage != nil {
-		r.onMessage(tick, message)
-	}
-}
+func (f *stateFeed[T]) End() {}
 
 const maxPolled = 128
 
 var errUnpolled = errors.New("client: too many updates wait for Poll")
 
-func (r *stateReceiver[T]) unused() *stateUpdate[T] {
-	n := len(r.spare)
-	if n == 0 {
-		return &stateUpdate[T]{}
-	}
-	u := r.spare[n-1]
-	r.spare = r.spare[:n-1]
-	return u
-}
-
 // restore restores a decoded update into slices that are reused.
-func (r *stateReceiver[T]) restore(out *stateUpdate[T], u *statesync.Update) {
-	out.Tick, out.Time, out.Late, out.First = uint64(u.Tick), replication.TickTime(uint64(u.Tick), r.tickHz), u.Late, u.First
+func (f *stateFeed[T]) restore(out *stateUpdate[T], u *statesync.Update) {
+	out.Tick, out.Time, out.Late, out.First = uint64(u.Tick), replication.TickTime(uint64(u.Tick), f.tickHz), u.Late, u.First
 	n := len(u.Objects)
 	out.Objects = slices.Grow(out.Objects[:0], n)[:n]
 	for i := range u.Objects {
 		o, s := &u.Objects[i], &out.Objects[i]
 		s.ID, s.Generation, s.Gone = o.ID, o.Generation, o.Gone
-		if o.Gone || r.typ.Restore(&s.State, o.Row) != nil {
+		if o.Gone || f.typ.Restore(&s.State, o.Row) != nil {
 			s.State = *new(T)
 		}
 	}
@@ -271,56 +336,7 @@ func (r *stateReceiver[T]) restore(out *stateUpdate[T], u *statesync.Update) {
 	}
 }
 
-// Spare implements [replication.Standby].
-func (r *stateReceiver[T]) Spare() replication.Receiver {
-	return &stateReceiver[T]{name: r.name, own: r.own, typ: r.typ, format: r.format}
-}
-
-// Adopt implements [replication.Standby].
-func (r *stateReceiver[T]) Adopt(spare replication.Receiver) {
-	n := spare.(*stateReceiver[T])
-	r.typ, r.format, r.dec, r.tickHz = n.typ, n.format, n.dec, n.tickHz
-	if r.handle != nil {
-		r.kept = append(r.kept, n.queue...)
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.queue = append(r.queue, n.queue...)
-}
-
-func (r *stateReceiver[T]) Deliver() {
-	kept := r.kept
-	r.kept = nil
-	for _, u := range kept {
-		r.handle(&u.StateUpdate)
-	}
-	if r.fresh == nil {
-		return
-	}
-	u := r.fresh
-	r.fresh = nil
-	r.handle(&u.StateUpdate)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.spare = append(r.spare, u)
-}
-
-// drain calls f with each polled update. If f panics, the next call continues after that update.
-func (r *stateReceiver[T]) drain(f func(*StateUpdate[T])) (n int) {
-	for ; r.next < len(r.polled); n++ {
-		u := r.polled[r.next]
-		r.next++
-		f(&u.StateUpdate)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.spare = append(r.spare, r.polled...)
-	r.polled, r.next = r.polled[:0], 0
-	return n
-}
-
-func (r *stateReceiver[T]) AppendAck(dst []byte) []byte {
-	a := r.dec.Ack()
+func (f *stateFeed[T]) AppendAck(dst []byte) []byte {
+	a := f.dec.Ack()
 	return a.Append(dst)
 }

@@ -27,7 +27,7 @@ type view struct {
 }
 
 // subscribe waits for the outcome. config names the configuration in errors.
-func subscribe(ctx context.Context, c *Conn, world string, r replication.Receiver, config string, ackHz float64) (view, error) {
+func subscribe(ctx context.Context, c *Conn, world string, shown replication.View, config string, ackHz float64) (view, error) {
 	if ackHz == 0 {
 		ackHz = defaultAckHz
 	}
@@ -38,7 +38,7 @@ func subscribe(ctx context.Context, c *Conn, world string, r replication.Receive
 	v := view{conn: c}
 	if err == nil {
 		err = c.guarded(func() (err error) {
-			v.sub, err = c.subscriptions.Subscribe(world, r, ackHz, time.Now())
+			v.sub, err = c.subscriptions.Subscribe(world, shown, ackHz, time.Now())
 			return err
 		})
 	}

@@ -329,8 +329,8 @@ func TestUnpolled(t *testing.T) {
 		r.deliver(r.send())
 		r.ack()
 	}
-	if st := v.Stats(); st.Unpolled != 9 || st.Messages != maxPolled || len(v.receiver.queue) != maxPolled {
-		t.Errorf("%d updates wait, stats %+v", len(v.receiver.queue), st)
+	if st := v.Stats(); st.Unpolled != 9 || st.Messages != maxPolled || len(v.all.queue) != maxPolled {
+		t.Errorf("%d updates wait, stats %+v", len(v.all.queue), st)
 	}
 	if n := v.Poll(func(*StateUpdate[puck]) {}); n != maxPolled {
 		t.Errorf("%d updates were polled, want %d", n, maxPolled)
@@ -342,6 +342,29 @@ func TestUnpolled(t *testing.T) {
 	}
 	if st := r.stream.Stats(); st.Acked != maxPolled || st.InvalidAcks != 0 {
 		t.Errorf("%+v", st)
+	}
+}
+
+// TestUnpolledSwitch checks that the updates of two servers that wait for Poll after a switch limit
+// those that follow.
+func TestUnpolledSwitch(t *testing.T) {
+	r := newRink(t, replication.StateCodec)
+	v := r.states(StateConfig[puck]{})
+	first, second := r.worlds, r.conn.subscriptions.Open(&r.toServer)
+	r.worlds = second
+	r.reliable(r.offer)
+	for range maxPolled {
+		b := r.send()
+		for _, r.worlds = range []*replication.Worlds{first, second} {
+			r.deliver(b)
+		}
+	}
+	second.Show(r.now)
+	for range 9 {
+		r.deliver(r.send())
+	}
+	if st := v.Stats(); st.Unpolled != 9 || len(v.all.queue) != 2*maxPolled {
+		t.Errorf("%d updates wait, stats %+v", len(v.all.queue), st)
 	}
 }
 

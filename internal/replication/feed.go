@@ -17,7 +17,7 @@ import (
 type feed struct {
 	*Worlds
 	sub      *Subscription
-	receiver Receiver // that of sub, or one that sub's adopts when the server becomes the current one
+	receiver Receiver
 
 	offer      Offer
 	phase      subscriptionPhase
@@ -64,9 +64,9 @@ func (p subscriptionPhase) answer() Answer {
 // replyInterval is the time between two attempts to send a reply.
 const replyInterval = endpoint.DefaultTick
 
-func newFeed(w *Worlds, s *Subscription, r Receiver, o *Offer, now time.Time) *feed {
+func newFeed(w *Worlds, s *Subscription, o *Offer, now time.Time) *feed {
 	f := &feed{
-		Worlds: w, sub: s, receiver: r, offer: *o, start: now,
+		Worlds: w, sub: s, receiver: s.view.NewReceiver(), offer: *o, start: now,
 		clock: serverclock.Monitor{Clock: serverclock.New(serverclock.Remote(Interval(o.RateHz)))},
 	}
 	f.ack.interval = Interval(min(s.ackHz, o.RateHz))
@@ -82,7 +82,11 @@ func (f *feed) isCurrent() bool { return f.all.current == f.Worlds }
 // accept replies to the offer.
 func (f *feed) accept(now time.Time) {
 	var err error
-	switch f.differ, err = f.receiver.Check(&f.offer); {
+	f.differ, err = f.receiver.Check(&f.offer)
+	if err == nil && f.isCurrent() {
+		f.receiver.Show()
+	}
+	switch {
 	case err != nil:
 		f.begun(err)
 	case f.offer.Initial == 0 || f.receiver.Knows(f.offer.Hash):
@@ -109,16 +113,17 @@ func (f *feed) begun(err error) {
 	}
 }
 
-// adopt makes the feed that of the current server.
-func (f *feed) adopt() {
+// show makes the feed that of the current server.
+func (f *feed) show() {
 	s := f.sub
 	s.use(f)
 	s.shown = s.shown || f.settled
 	if f.phase == subscribed || f.phase == refusing {
 		s.settle(f.refused)
 	}
-	s.receiver.(Standby).Adopt(f.receiver)
-	f.receiver = s.receiver
+	if f.refused == nil {
+		f.receiver.Show()
+	}
 }
 
 // end ends the feed: the session has ended, the server has withdrawn the offer, or the client has

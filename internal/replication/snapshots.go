@@ -197,8 +197,8 @@ func NewSnapshotDecoder(s *snapshot.Schema, initial *snapshot.Set) SnapshotDecod
 	return SnapshotDecoder{schema: s, initial: initial, hash: Hash(initial)}
 }
 
-// Spare returns a decoder for another server with the same world.
-func (d *SnapshotDecoder) Spare() SnapshotDecoder {
+// Next returns a decoder for another offer of the same world, by this or another server.
+func (d *SnapshotDecoder) Next() SnapshotDecoder {
 	return SnapshotDecoder{schema: d.schema, initial: d.initial, hash: d.hash}
 }
 

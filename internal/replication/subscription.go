@@ -19,12 +19,27 @@ type Link interface {
 	Overhead() uint64
 }
 
-// Receiver decodes the messages of a world at a client. Its methods are called one at a time, with
-// the lock of Subscriptions held, except Deliver.
+// View shows the program a world, whichever server sends it.
+type View interface {
+	// NewReceiver returns a receiver for an offer of the world. The methods of receivers are called
+	// one at a time, with the lock of Subscriptions held.
+	NewReceiver() Receiver
+	// Deliver passes on the message that the shown receiver decoded last, after those that it
+	// received before Show. It is called without the lock, on the goroutine that receives.
+	Deliver()
+	// Game passes on a message of the game that counts from a tick on, before Deliver passes on
+	// that tick or a later one. It is called like Deliver.
+	Game(tick uint64, message []byte)
+}
+
+// Receiver decodes what one server sends of a world, from an offer to its end.
 type Receiver interface {
 	// Check returns what only one end has, the server asking, or an error if the objects of the
 	// offer cannot be converted.
 	Check(o *Offer) (message.Differences, error)
+	// Show makes the receiver that of the view, after Check and before or after Begin: its server
+	// is the current one.
+	Show()
 	// Knows reports whether the client has the initial state with that hash.
 	Knows(hash uint64) bool
 	// Begin prepares the first message of a stream. initial is the encoded initial state, or nil if
@@ -32,40 +47,23 @@ type Receiver interface {
 	Begin(o *Offer, initial []byte) error
 	// Receive decodes a message that arrived at that time. It returns its tick and whether it shows
 	// all objects of the client's view. If held is set, a message that does not is not passed on:
-	// the client continues to show what it was shown of an earlier stream. Receive counts errors by
-	// reason. processed is valid during the call.
+	// the client continues to show what it was shown of an earlier stream. Before Show, Receive
+	// keeps what it would pass on. It counts errors by reason. processed is valid during the call.
 	Receive(message []byte, processed Processed, at time.Time, held bool, st *Stats) (tick uint64, complete bool, err error)
 	// End is called when the stream has ended. What it has shown stays.
 	End()
 	// AppendAck appends an ack of all messages received.
 	AppendAck(dst []byte) []byte
-	// Deliver passes on the message that Receive decoded last. It is called without the lock, on
-	// the goroutine that receives.
-	Deliver()
-	// Game passes on a message of the game that counts from a tick on, before Deliver passes on
-	// that tick or a later one. It is called like Deliver.
-	Game(tick uint64, message []byte)
-}
-
-// Standby is a [Receiver] that can receive a world of another server while it receives one.
-type Standby interface {
-	Receiver
-	// Spare returns a receiver for the same world of another server. It keeps what it receives
-	// until Adopt; its Deliver and Game are not called.
-	Spare() Receiver
-	// Adopt continues with the server of a receiver that Spare returned. Deliver, which follows,
-	// passes on what that has kept.
-	Adopt(spare Receiver)
 }
 
 // Subscription is a client's subscription to a world, whichever server sends it. Its fields are
 // guarded by the mutex of its Subscriptions.
 type Subscription struct {
-	all      *Subscriptions
-	name     string // of the world
-	receiver Receiver
-	ackHz    float64    // maximum rate of datagrams of acks alone
-	outcome  chan error // of the first offer
+	all     *Subscriptions
+	name    string // of the world
+	view    View
+	ackHz   float64    // maximum rate of datagrams of acks alone
+	outcome chan error // of the first offer
 
 	feed      *feed        // the last one of a current server, or nil
 	unoffered time.Time    // since when it waits for an offer, zero if it does not; see Worlds.Unoffered
@@ -136,7 +134,7 @@ func (s *Subscription) Tick(now time.Time, oneWay time.Duration) (tick, hz, rate
 	return tick, hz, rate, ok
 }
 
-// Locked calls f while no method of the receiver runs, except Deliver.
+// Locked calls f while no method of a receiver runs.
 func (s *Subscription) Locked(f func()) {
 	s.all.mu.Lock()
 	defer s.all.mu.Unlock()

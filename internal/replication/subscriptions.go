@@ -36,8 +36,8 @@ var errSubscribed = errors.New("it is subscribed already: close the other view f
 
 // Subscribe subscribes to a world, at once if the server has offered it, or when it does. Acks are
 // sent alone at most ackHz times a second.
-func (all *Subscriptions) Subscribe(world string, r Receiver, ackHz float64, now time.Time) (*Subscription, error) {
-	s := &Subscription{all: all, name: world, receiver: r, ackHz: ackHz, outcome: make(chan error, 1)}
+func (all *Subscriptions) Subscribe(world string, v View, ackHz float64, now time.Time) (*Subscription, error) {
+	s := &Subscription{all: all, name: world, view: v, ackHz: ackHz, outcome: make(chan error, 1)}
 	s.unoffered = now
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -140,25 +140,25 @@ func (all *Subscriptions) locked(f func()) {
 // deliverGame passes on the messages of the game that are due. The caller does not hold the lock.
 func (all *Subscriptions) deliverGame() {
 	for {
-		r, tick, message := all.takeGame()
-		if r == nil {
+		v, tick, message := all.takeGame()
+		if v == nil {
 			return
 		}
-		r.Game(tick, message)
+		v.Game(tick, message)
 	}
 }
 
-// takeGame returns the next message of the game that is due and its receiver, or nil.
-func (all *Subscriptions) takeGame() (r Receiver, tick uint64, message []byte) {
+// takeGame returns the next message of the game that is due and its view, or nil.
+func (all *Subscriptions) takeGame() (v View, tick uint64, message []byte) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for _, s := range all.list {
 		if tick, message, ok := s.game.Take(); ok {
-			return s.receiver, tick, message
+			return s.view, tick, message
 		}
 		if f := s.feed; f != nil {
 			if tick, message, ok := f.game.Take(); ok {
-				return s.receiver, tick, message
+				return s.view, tick, message
 			}
 		}
 	}

@@ -26,7 +26,7 @@ type ball struct {
 
 const balls = 50
 
-// probe is a receiver that stores what it receives.
+// probe is a view that stores what it receives.
 type probe struct {
 	SnapshotDecoder
 	refuse    error
@@ -46,6 +46,10 @@ func (p *probe) Receive(message []byte, processed Processed, _ time.Time, _ bool
 	}
 	return p.tick, err == nil && p.Complete(), err
 }
+
+func (p *probe) NewReceiver() Receiver { return p }
+
+func (p *probe) Show() {}
 
 func (p *probe) End() {}
 

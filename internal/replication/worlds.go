@@ -22,8 +22,8 @@ type Worlds struct {
 	ended  bool
 }
 
-// Show makes the server the current one: what it sends is passed on to the receivers from now on,
-// after the messages of the former one that are due. It calls methods of receivers, on the
+// Show makes the server the current one: what it sends is passed on to the views from now on,
+// after the messages of the former one that are due. It calls methods of views, on the
 // goroutine that receives.
 func (w *Worlds) Show(now time.Time) {
 	all := w.all
@@ -36,23 +36,23 @@ func (w *Worlds) Show(now time.Time) {
 		}
 	})
 	all.deliverGame() // of the former server
-	var adopted []Receiver
+	var shown []View
 	all.locked(func() {
 		if all.current != w {
 			return
 		}
 		for _, s := range all.list {
 			if f := w.feed(s); f != nil {
-				f.adopt()
-				adopted = append(adopted, s.receiver)
+				f.show()
+				shown = append(shown, s.view)
 			} else {
 				w.acceptFor(s, now)
 			}
 		}
 	})
 	all.deliverGame()
-	for _, r := range adopted {
-		r.Deliver()
+	for _, v := range shown {
+		v.Deliver()
 	}
 }
 
@@ -93,21 +93,12 @@ func (w *Worlds) acceptFor(s *Subscription, now time.Time) {
 	}
 }
 
-// accept accepts an offer, in place of an earlier one. A world of a server that is not the current
-// one waits for Show if its receiver is no Standby.
+// accept accepts an offer, in place of an earlier one.
 func (w *Worlds) accept(s *Subscription, o *Offer, now time.Time) {
 	if f := w.feed(s); f != nil {
 		w.drop(f) // a world has one number at a time
 	}
-	r := s.receiver
-	if w.all.current != w {
-		standby, ok := r.(Standby)
-		if !ok {
-			return
-		}
-		r = standby.Spare()
-	}
-	f := newFeed(w, s, r, o, now)
+	f := newFeed(w, s, o, now)
 	w.feeds[o.Number] = f
 	if f.isCurrent() {
 		s.use(f)
@@ -233,16 +224,16 @@ func (w *Worlds) offer(o *Offer, now time.Time) {
 // HandleDatagram handles a message of a world, or a fragment. It returns an error if the server has
 // not offered the world.
 func (w *Worlds) HandleDatagram(t message.Type, b []byte, at time.Time) error {
-	decoded, err := w.handleDatagram(t, b, at)
+	v, err := w.handleDatagram(t, b, at)
 	w.all.deliverGame()
-	if decoded != nil {
-		decoded.Deliver()
+	if v != nil {
+		v.Deliver()
 	}
 	return err
 }
 
-// handleDatagram returns the receiver that has decoded a message to pass on, or nil.
-func (w *Worlds) handleDatagram(t message.Type, b []byte, at time.Time) (decoded Receiver, err error) {
+// handleDatagram returns the view to which a decoded message is to be passed on, or nil.
+func (w *Worlds) handleDatagram(t message.Type, b []byte, at time.Time) (View, error) {
 	n := Number(b)
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
@@ -254,10 +245,10 @@ func (w *Worlds) handleDatagram(t message.Type, b []byte, at time.Time) (decoded
 	default:
 		return nil, fmt.Errorf("%w: a message of a world that was not offered", message.ErrMalformed)
 	}
-	if err = f.handleDatagram(t, b[1:], at); err != nil || !f.isCurrent() {
+	if err := f.handleDatagram(t, b[1:], at); err != nil || !f.isCurrent() {
 		return nil, nil // the feed has counted the error
 	}
-	return f.receiver, nil
+	return f.sub.view, nil
 }
 
 // Tick sends replies and acks that are due. It wakes the link at the time of the next call.

@@ -174,7 +174,7 @@ func (link) Wake(time.Time)            {}
 func (link) RTT() time.Duration        { return 0 }
 func (link) Overhead() uint64          { return 0 }
 
-// world receives the snapshots. It is a [replication.Receiver].
+// world receives the snapshots. It is a [replication.View], and the receiver of each offer.
 type world struct {
 	playback *playback
 	decoder  replication.SnapshotDecoder
@@ -189,6 +189,8 @@ type objectType struct {
 	source *schema.Schema
 	frame  *schema.Frame
 }
+
+func (w *world) NewReceiver() replication.Receiver { return w }
 
 func (w *world) Check(o *replication.Offer) (d message.Differences, err error) {
 	if o.Codec != replication.SnapshotCodec {
@@ -227,6 +229,7 @@ func (w *world) Knows(hash uint64) bool                           { return w.dec
 func (w *world) Begin(o *replication.Offer, initial []byte) error { return w.decoder.Begin(o, initial) }
 
 func (w *world) AppendAck(dst []byte) []byte { return w.decoder.AppendAck(dst) }
+func (w *world) Show()                       {}
 func (w *world) Deliver()                    {}
 func (w *world) End()                        {}
 func (w *world) Game(uint64, []byte)         {}
