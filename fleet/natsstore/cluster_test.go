@@ -3,6 +3,7 @@ package natsstore_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"slices"
@@ -85,11 +86,16 @@ func startCluster(t testing.TB, n int, linked bool) *cluster {
 	return c
 }
 
-// freePorts returns ports of loopback that were free a moment ago.
+// freePorts returns ports of loopback that were free a moment ago. They are below those that Linux
+// gives to sockets that ask for none: a link or a connection could take one of these before its
+// server listens.
 func freePorts(t testing.TB, n int) (ports []int) {
 	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for tries := 0; len(ports) < n; tries++ {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000)))
+		if err != nil && tries < 1000 {
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
