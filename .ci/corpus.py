@@ -99,9 +99,9 @@ def seeds():
     """seeds returns the inputs of each parser."""
     found = {"snapshot": [], "frame": [], "ack": [], "message": [], "reliable": []}
     for i, name in enumerate(("cubes", "ground", "kinds", "physics")):
-        found["snapshot"] += histories(bytes([i]), session(f"snapshot/testdata/{name}.session", "send"), 16)
+        found["snapshot"] += histories(bytes([i]), session(f"internal/snapshot/testdata/{name}.session", "send"), 16)
     found["area"] = histories(b"", session("internal/replication/areas/testdata/moves.session", "take"), 8)
-    found["state"] = histories(b"", session("statesync/testdata/kinds.golden", "packet"), 16)
+    found["state"] = histories(b"", session("internal/statesync/testdata/kinds.golden", "packet"), 16)
     for i, name in enumerate(("rle_kinds", "adaptive_kinds", "adaptive")):
         payloads = [bytes.fromhex(s["payload"]) for s in steps(name + ".jsonl") if "payload" in s]
         found["frame"] += histories(bytes([i]), payloads, 16)

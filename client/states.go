@@ -10,7 +10,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
-	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
+	istatesync "github.com/uplink-rpc/uplink/internal/statesync"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
@@ -132,7 +133,7 @@ type stateFeed[T any] struct {
 	*stateUpdates[T]
 	typ    *snapshot.Type[T] // own, or the server's version
 	format *replication.StateFormat
-	dec    *statesync.Receiver
+	dec    *istatesync.Receiver
 	tickHz float64
 	early  []*stateUpdate[T] // before the server is the current one
 }
@@ -303,7 +304,7 @@ const maxPolled = 128
 var errUnpolled = errors.New("client: too many updates wait for Poll")
 
 // restore restores a decoded update into slices that are reused.
-func (f *stateFeed[T]) restore(out *stateUpdate[T], u *statesync.Update) {
+func (f *stateFeed[T]) restore(out *stateUpdate[T], u *istatesync.Update) {
 	out.Tick, out.Time, out.Late, out.First = uint64(u.Tick), replication.TickTime(uint64(u.Tick), f.tickHz), u.Late, u.First
 	n := len(u.Objects)
 	out.Objects = slices.Grow(out.Objects[:0], n)[:n]
@@ -321,18 +322,17 @@ func (f *stateFeed[T]) restore(out *stateUpdate[T], u *statesync.Update) {
 			size += len(i.Data)
 		}
 	}
-	out.Inputs = append(out.Inputs[:0], u.Inputs...)
+	out.Inputs = slices.Grow(out.Inputs[:0], len(u.Inputs))
 	out.inputs, out.data = slices.Grow(out.inputs[:0], count), slices.Grow(out.data[:0], size)
-	for k := range out.Inputs {
-		t := &out.Inputs[k]
+	for _, t := range u.Inputs {
 		from := len(out.inputs)
 		for _, i := range t.Inputs {
 			at := len(out.data)
 			out.data = append(out.data, i.Data...)
-			i.Data = out.data[at:len(out.data):len(out.data)]
-			out.inputs = append(out.inputs, i)
+			out.inputs = append(out.inputs, statesync.Input{Player: i.Player, Data: out.data[at:len(out.data):len(out.data)]})
 		}
-		t.Inputs = out.inputs[from:len(out.inputs):len(out.inputs)]
+		in := out.inputs[from:len(out.inputs):len(out.inputs)]
+		out.Inputs = append(out.Inputs, statesync.TickInputs{Tick: t.Tick, Missing: t.Missing, Inputs: in})
 	}
 }
 

@@ -10,9 +10,10 @@ import (
 
 	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
+	istatesync "github.com/uplink-rpc/uplink/internal/statesync"
 	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/rewind"
-	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
@@ -164,7 +165,7 @@ func (w *served) offerState(p *Player, cfg StateConfig) (*StateStream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &StateStream{playerStream{p, w, s}}, nil
+	return &StateStream{playerStream: playerStream{p, w, s}}, nil
 }
 
 // NewWorld adds a world to a server. Its name identifies it to clients, and to [Player.Offer]. The
@@ -409,7 +410,10 @@ func checkBandwidth(bandwidth, least int) error {
 // inputs of all players and, within a bandwidth, the state of the objects with the highest
 // priorities. Its methods are safe for concurrent use, except Send: see [World]. Until the client
 // has subscribed, only SetViewer and SetBandwidth have an effect.
-type StateStream struct{ playerStream }
+type StateStream struct {
+	playerStream
+	inputs []istatesync.Input // of AddInputs, guarded by stream.State
+}
 
 // OfferState offers the world to a player by state synchronization; [World.Offer] offers it as
 // snapshots. A message contains only the objects that fit. The client subscribes with
@@ -427,7 +431,7 @@ func (w *World[T]) OfferState(p *Player, cfg StateConfig) (*StateStream, error) 
 // objects that a player must not know into a separate world. A priority must be finite and at least
 // 0, otherwise the error names the object.
 func (s *StateStream) Prioritize(id uint16, priority float64) error {
-	return s.stream.State(func(snd *statesync.Sender) error { return snd.Prioritize(id, priority) })
+	return s.stream.State(func(snd *istatesync.Sender) error { return snd.Prioritize(id, priority) })
 }
 
 // AddInputs adds the inputs of all players in a tick, in the game's own bytes and by ascending
@@ -439,7 +443,13 @@ func (s *StateStream) AddInputs(tick uint64, inputs ...statesync.Input) error {
 	if err := s.of.world.SnapshotOffer().CheckTick(tick); err != nil {
 		return err
 	}
-	return s.stream.State(func(snd *statesync.Sender) error { return snd.AddInputs(int64(tick), inputs...) })
+	return s.stream.State(func(snd *istatesync.Sender) error {
+		s.inputs = s.inputs[:0]
+		for _, i := range inputs {
+			s.inputs = append(s.inputs, istatesync.Input(i))
+		}
+		return snd.AddInputs(int64(tick), s.inputs...)
+	})
 }
 
 // SetViewer sets the viewer object, relative to which positions of other objects may be coded.

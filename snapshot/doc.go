@@ -1,13 +1,21 @@
-// Package snapshot implements the downlink codec for whole worlds: a dedicated server (DS) sends
-// all objects of a world, many times per second, as deltas from a snapshot that the client acked.
+// Package snapshot implements the downlink codec for whole worlds, for games with a transport of
+// their own: a dedicated server (DS) sends all objects of a world, many times per second, as deltas
+// from a snapshot that the client acked. [ds.World] and [client.SubscribeSnapshots] do this over
+// uplink's own transport.
 //
-// A [World] stores the newest sets of objects, quantized once for all players. An [Encoder] encodes
-// the newest set against an older one, the [Baseline]. [Receipts] know which sets a client's
-// [Decoder] has acked. A payload depends on the World's sets alone, so all clients that have the
-// baseline can receive the same one, whatever else they lost.
+//	DS                                            client
+//	World.Begin, Put
+//	Sender.Append ---------------- payload ----> Receiver.Decode
+//	Sender.Ack               <----- ack -------  Receiver.AppendAck
+//
+// A [World] stores the newest snapshots, quantized once for all players; each player has a [Sender]
+// of the World. A payload depends on the snapshot and its baseline alone, so all clients that have
+// the same baseline get the same bytes, which are encoded once. Payloads and acks may be lost,
+// duplicated, reordered or forged.
 //
 // After quantization all arithmetic is on integers, with the same results on every processor. The
-// package uses no sockets, clocks or goroutines. No type is safe for concurrent use, except for
-// [Schema]; the encoders of one World may be used at the same time, but not while the caller fills
-// a set.
+// package uses no sockets, clocks or goroutines. No type is safe for concurrent use.
+//
+// [ds.World]: https://pkg.go.dev/github.com/uplink-rpc/uplink/ds#World
+// [client.SubscribeSnapshots]: https://pkg.go.dev/github.com/uplink-rpc/uplink/client#SubscribeSnapshots
 package snapshot

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/snapshot"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
@@ -24,32 +23,35 @@ func check(err error) {
 }
 
 func Example() {
-	q, err := statesync.NewQuantizer[Ball]("Ball", 60)
+	const tickHz, id = 60, 7
+	cfg := statesync.Config{Budget: 493}
+	q, err := statesync.NewQuantizer[Ball]("Ball", tickHz)
 	check(err)
-	cfg := statesync.Config{Velocities: q.Velocities(), Budget: 493}
-	sender, err := newSender(q.Schema(), cfg)
+	world, err := statesync.NewWorld[Ball]("Ball", tickHz, cfg)
 	check(err)
-	receiver, err := statesync.NewReceiver(q.Schema(), cfg)
+	sender, err := world.NewSender(nil)
 	check(err)
-	const id = 7
+	receiver, err := statesync.NewReceiver[Ball]("Ball", tickHz, cfg)
+	check(err)
+	check(world.Prioritize(id, 1))
 	here, there := Ball{Velocity: schema.Vec3{X: 3}}, Ball{}
 	var hide statesync.Smoother
-	set := q.Schema().NewSet()
+	size := 0
 	for tick := range int64(60) {
 		// The server: round, step, send.
 		check(q.Round(&here))
 		if here.step(); tick == 30 {
 			here.Velocity.X = -3
 		}
-		set.Reset()
-		check(q.Add(set, snapshot.Object{ID: id}, &here))
-		check(sender.Prioritize(id, 1))
-		packet, _, err := sender.Append(nil, tick, set)
+		check(world.Put(id, 0, &here))
+		check(world.SetTick(tick))
+		packet, err := sender.Append(nil)
 		check(err)
+		size += len(packet)
 		// The client: round, step, and apply the received updates.
 		check(q.Round(&there))
 		there.step()
-		hide.Step(1. / 60)
+		hide.Step(1. / tickHz)
 		if tick == 31 || tick == 32 {
 			continue // the link loses these
 		}
@@ -57,13 +59,13 @@ func Example() {
 		check(err)
 		for _, o := range update.Objects {
 			was := statesync.Pose{Position: there.Position}
-			check(q.Restore(&there, o.Row))
+			there = o.State
 			hide.Correct(was, statesync.Pose{Position: there.Position})
 		}
-		check(sender.Ack(receiver.Ack()))
+		check(sender.Ack(receiver.AppendAck(nil)))
 	}
 	fmt.Printf("the server has it at %.3f m, the client at %.3f m\n", here.Position.X, there.Position.X)
-	fmt.Printf("%d packets of %d bytes in all\n", sender.Stats().Packets, sender.Stats().Bytes)
+	fmt.Printf("60 packets of %d bytes in all\n", size)
 	// Output:
 	// the server has it at 0.100 m, the client at 0.100 m
 	// 60 packets of 221 bytes in all

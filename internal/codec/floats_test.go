@@ -32,12 +32,11 @@ var floatFiles = map[string]string{
 	"rpcdelta/redundancy.go":                  "how many frames the sender repeats",
 	"rpcdelta/repair.go":                      "when the sender repeats",
 	"rpcdelta/urgency.go":                     "when the sender sends",
-	"statesync/accumulator.go":                "priorities of the sender",
-	"statesync/quantizer.go":                  "parameter of the sender's schema",
-	"statesync/sender.go":                     "priorities of the sender",
-	"statesync/sentstore.go":                  "priorities of the sender",
-	"statesync/smoother.go":                   "rendering",
-	"statesync/world.go":                      "priorities of the sender",
+	"internal/statesync/accumulator.go":       "priorities of the sender",
+	"internal/statesync/quantizer.go":         "parameter of the sender's schema",
+	"internal/statesync/sender.go":            "priorities of the sender",
+	"internal/statesync/sentstore.go":         "priorities of the sender",
+	"internal/statesync/world.go":             "priorities of the sender",
 }
 
 // TestIntegerAgreement verifies that no other file of the coding packages uses floating point, so
@@ -45,8 +44,8 @@ var floatFiles = map[string]string{
 func TestIntegerAgreement(t *testing.T) {
 	used := map[string]bool{}
 	for _, dir := range []string{
-		"internal/codec/*", "internal/seq", "internal/replication/areas", "internal/replication/fragment", "rle", "rpcdelta", "internal/rpcdelta/adaptive", "internal/rpcdelta/cost", "internal/rpcdelta/packed", "internal/rpcdelta/wire", "snapshot",
-		"statesync",
+		"internal/codec/*", "internal/seq", "internal/replication/areas", "internal/replication/fragment", "rle", "rpcdelta", "internal/rpcdelta/adaptive", "internal/rpcdelta/cost", "internal/rpcdelta/packed", "internal/rpcdelta/wire", "internal/snapshot",
+		"internal/statesync",
 	} {
 		paths, err := filepath.Glob(filepath.Join("../..", dir, "*.go"))
 		if err != nil {

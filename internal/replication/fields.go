@@ -2,9 +2,9 @@ package replication
 
 import (
 	"github.com/uplink-rpc/uplink/internal/codec/objectfields"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // ParseFields parses the descriptions of fields in an offer. It returns a schema with these fields

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/message"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
+	"github.com/uplink-rpc/uplink/internal/statesync"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
-	"github.com/uplink-rpc/uplink/snapshot"
-	"github.com/uplink-rpc/uplink/statesync"
 )
 
 // TestInvalidAcks checks that acks that no client sends are rejected and counted, and that they do

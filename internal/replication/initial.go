@@ -10,8 +10,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/session"
-	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // Fill returns the set of the objects that f puts. A nil f puts none.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/versions"
-	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // World is a server's world: the most recent ticks that were sent, and a stream for each player.

@@ -21,10 +21,10 @@ void check_objects(const std::vector<ObjectField> &fields, const Objects &o) {
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static const fuzz::Session sessions[] = {{"snapshot/testdata/cubes.session", "send"},
-                                           {"snapshot/testdata/ground.session", "send"},
-                                           {"snapshot/testdata/kinds.session", "send"},
-                                           {"snapshot/testdata/physics.session", "send"}};
+  static const fuzz::Session sessions[] = {{"internal/snapshot/testdata/cubes.session", "send"},
+                                           {"internal/snapshot/testdata/ground.session", "send"},
+                                           {"internal/snapshot/testdata/kinds.session", "send"},
+                                           {"internal/snapshot/testdata/physics.session", "send"}};
   fuzz::Results results;
   if (size < 2) return 0;
   const fuzz::Session &session = sessions[data[0] % 4];

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t max_history = 16;
 
 const fuzz::Session &session() {
-  static const fuzz::Session s("statesync/testdata/kinds.golden", "packet");
+  static const fuzz::Session s("internal/statesync/testdata/kinds.golden", "packet");
   return s;
 }
 

@@ -14,8 +14,7 @@ import (
 // stateReceiver decodes messages for a simulator.
 type stateReceiver struct {
 	*simulator
-	rounding   *world.Rounding
-	receiver   *statesync.Receiver
+	receiver   *statesync.Receiver[world.State]
 	ackPending bool
 	states     []world.State
 	cubes      []int
@@ -64,10 +63,7 @@ func newStateReceiver(initial Initial, o Options) (*stateReceiver, error) {
 	if r.simulator, err = newSimulator(initial, o); err != nil {
 		return nil, err
 	}
-	if r.rounding, err = world.NewRounding(); err != nil {
-		return nil, err
-	}
-	r.receiver, err = statesync.NewReceiver(r.rounding.Schema(), stateConfig(r.rounding))
+	r.receiver, err = statesync.NewReceiver[world.State]("Cube", world.TickRate, stateConfig)
 	return r, err
 }
 
@@ -105,11 +101,7 @@ func (r *stateReceiver) Receive(at time.Duration, message []byte) error {
 		if o.Gone {
 			continue
 		}
-		var s world.State
-		if err := r.rounding.Restore(&s, o.Row); err != nil {
-			return err
-		}
-		r.cubes, r.states = append(r.cubes, int(o.ID)), append(r.states, s)
+		r.cubes, r.states = append(r.cubes, int(o.ID)), append(r.states, o.State)
 	}
 	r.accept(at, int(u.Tick), u.Inputs, r.cubes, r.states)
 	return nil
@@ -249,8 +241,7 @@ func (r *stateReceiver) Ack(dst []byte) []byte {
 		return dst
 	}
 	r.ackPending = false
-	a := r.receiver.Ack()
-	return a.Append(dst)
+	return r.receiver.AppendAck(dst)
 }
 
 // Updated implements Receiver.
@@ -272,37 +263,29 @@ const (
 // stateSender sends inputs and the states of the cubes with the highest priority.
 type stateSender struct {
 	every, rate int // ticks between two packets; maximum packets per second
-	rounding    *world.Rounding
-	cubes       *statesync.World
+	cubes       *statesync.World[world.State]
 	sender      *statesync.Sender
-	set         *snapshot.Set
 	state       world.State
 	buf         []byte
 }
 
 func newState(initial Initial, o Options) (Sender, Receiver, error) {
-	r, err := world.NewRounding()
+	cubes, err := statesync.NewWorld[world.State]("Cube", world.TickRate, stateConfig)
 	if err != nil {
 		return nil, nil, err
 	}
-	cubes, err := statesync.NewWorld(r.Schema(), stateConfig(r))
-	if err != nil {
-		return nil, nil, err
-	}
-	sender, err := cubes.NewSender(stateConfig(r))
+	sender, err := cubes.NewSender(nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	sender.SetViewer(0)
 	receiver, err := newStateReceiver(initial, o)
-	s := &stateSender{rate: o.Rate, rounding: r, cubes: cubes, sender: sender, set: r.Schema().NewSet()}
+	s := &stateSender{rate: o.Rate, cubes: cubes, sender: sender}
 	s.SetBudget(o.Budget)
 	return s, receiver, err
 }
 
-func stateConfig(r *world.Rounding) statesync.Config {
-	return statesync.Config{Velocities: r.Velocities(), Rest: "Resting"}
-}
+var stateConfig = statesync.Config{Rest: "Resting"}
 
 // minPacket is the minimum room in a packet, in bytes: smaller ones are mostly headers.
 const minPacket = 72
@@ -328,24 +311,23 @@ func (s *stateSender) Send(f *Frame, emit func([]byte)) error {
 	if err := s.sender.AddInputs(int64(f.Tick), statesync.Input{Data: []byte{byte(f.Input)}}); err != nil {
 		return err
 	}
-	s.set.Reset()
+	if f.Tick%s.every != 0 {
+		return nil
+	}
 	for i := range f.Bodies {
 		b := &f.Bodies[i]
 		if err := s.cubes.Prioritize(uint16(i), priority(i, b)); err != nil {
 			return err
 		}
 		s.state.FromBody(b)
-		if err := s.rounding.Add(s.set, snapshot.Object{ID: uint16(i)}, &s.state); err != nil {
+		if err := s.cubes.Put(uint16(i), 0, &s.state); err != nil {
 			return err
 		}
 	}
-	if f.Tick%s.every != 0 {
-		return nil
-	}
-	if err := s.cubes.SetTick(int64(f.Tick), s.set); err != nil {
+	if err := s.cubes.SetTick(int64(f.Tick)); err != nil {
 		return err
 	}
-	b, _, err := s.sender.Append(s.buf[:0])
+	b, err := s.sender.Append(s.buf[:0])
 	switch {
 	case errors.Is(err, statesync.ErrBudget):
 		return nil // the user may choose a budget that is too small
@@ -368,9 +350,5 @@ func priority(i int, b *world.Body) float64 {
 }
 
 func (s *stateSender) Ack(b []byte) error {
-	a, _, err := statesync.ParseAck(b)
-	if err != nil {
-		return err
-	}
-	return s.sender.Ack(a)
+	return s.sender.Ack(b)
 }

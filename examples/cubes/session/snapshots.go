@@ -18,41 +18,39 @@ const maxSnapshot = 1 << 16
 // snapshotSender codes each snapshot against a baseline that the client acknowledged.
 type snapshotSender struct {
 	pacer
-	cubes    *snapshot.Type[world.Visual]
-	world    *snapshot.World
-	encoder  snapshot.Encoder
-	receipts snapshot.Receipts
-	buf      []byte
+	world  *snapshot.World[world.Visual]
+	sender *snapshot.Sender
+	buf    []byte
 }
 
 // snapshotReceiver interpolates linearly, because the rate of snapshots is high.
 type snapshotReceiver struct {
 	playback
-	typ        *snapshot.Type[world.Visual]
-	decoder    *snapshot.Decoder
+	receiver   *snapshot.Receiver[world.Visual]
 	ackPending bool
 }
 
 func newSnapshots(initial []world.Body, o Options) (Sender, Receiver, error) {
-	t, err := snapshot.Compile[world.Visual]("Cube")
+	first := func(put put) error { return fill(put, initial) }
+	w, err := snapshot.NewWorld("Cube", first)
 	if err != nil {
 		return nil, nil, err
 	}
-	first := t.Schema().NewSet()
-	if err := fill(t, first, initial); err != nil {
+	r, err := snapshot.NewReceiver("Cube", first)
+	if err != nil {
 		return nil, nil, err
 	}
-	w := snapshot.NewWorld(t.Schema(), first)
 	p, err := newPlayback(len(initial), interpolate.Linear, o)
-	return &snapshotSender{pacer: newPacer(o), cubes: t, world: w},
-		&snapshotReceiver{playback: p, typ: t.Clone(), decoder: snapshot.NewDecoder(t.Schema(), first)}, err
+	return &snapshotSender{pacer: newPacer(o), world: w, sender: w.NewSender()}, &snapshotReceiver{playback: p, receiver: r}, err
 }
 
-func fill(t *snapshot.Type[world.Visual], set *snapshot.Set, bodies []world.Body) error {
+type put = func(id uint16, generation uint8, v *world.Visual) error
+
+func fill(put put, bodies []world.Body) error {
 	var seen world.Visual
 	for i := range bodies {
 		seen.FromBody(&bodies[i])
-		if err := t.Add(set, snapshot.Object{ID: uint16(i)}, &seen); err != nil {
+		if err := put(uint16(i), 0, &seen); err != nil {
 			return err
 		}
 	}
@@ -63,38 +61,28 @@ func (s *snapshotSender) Send(f *Frame, emit func([]byte)) error {
 	if !s.due(f.Tick, 0) {
 		return nil
 	}
-	if err := fill(s.cubes, s.world.Begin(), f.Bodies); err != nil {
+	s.world.Begin()
+	if err := fill(s.world.Put, f.Bodies); err != nil {
 		return err
 	}
-	n := s.world.Next() - 1
-	baseline := s.receipts.Baseline(n)
-	b, _, err := s.encoder.Append(appendTick(s.buf[:0], f.Tick), s.world, baseline, maxSnapshot)
+	b, err := s.sender.Append(appendTick(s.buf[:0], f.Tick), maxSnapshot)
 	if err != nil {
 		return err
 	}
-	s.receipts.Sent(n, baseline)
 	s.buf = b
 	s.spent(len(b))
 	emit(b)
 	return nil
 }
 
-func (s *snapshotSender) Ack(b []byte) error {
-	a, _, err := snapshot.ParseAck(b)
-	if err != nil {
-		return err
-	}
-	_, err = s.receipts.Ack(a)
-	return err
-}
+func (s *snapshotSender) Ack(b []byte) error { return s.sender.Ack(b) }
 
 func (r *snapshotReceiver) Ack(dst []byte) []byte {
 	if !r.ackPending {
 		return dst
 	}
 	r.ackPending = false
-	a := r.decoder.Ack()
-	return a.Append(dst)
+	return r.receiver.AppendAck(dst)
 }
 
 func (r *snapshotReceiver) Receive(at time.Duration, message []byte) error {
@@ -102,20 +90,18 @@ func (r *snapshotReceiver) Receive(at time.Duration, message []byte) error {
 	if err != nil {
 		return err
 	}
-	_, set, err := r.decoder.Decode(b)
+	s, err := r.receiver.Decode(b)
 	switch {
 	case errors.Is(err, snapshot.ErrLate):
 		return nil
 	case err != nil:
 		return err
-	case set.Len() != len(r.cubes):
-		return fmt.Errorf("snapshot has %d cubes, want %d", set.Len(), len(r.cubes))
+	case len(s.Objects) != len(r.cubes):
+		return fmt.Errorf("snapshot has %d cubes, want %d", len(s.Objects), len(r.cubes))
 	}
 	r.ackPending = true
 	for i := range r.cubes {
-		if err := r.typ.Get(&r.cubes[i], set, i); err != nil {
-			return err
-		}
+		r.cubes[i] = s.Objects[i].State
 	}
 	return r.add(at, tick)
 }

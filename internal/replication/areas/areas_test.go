@@ -12,12 +12,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/area"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/randomrow"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/sessions"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/steer"
-	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 var (

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/area"
-	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
 // BenchmarkMessages measures a tick of 10,000 objects, of which 10 % move, in 20 by 20 cells, to

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/bitio"
-	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
 // Limits are those of the messages to one client.

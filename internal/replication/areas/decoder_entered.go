@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
 // maxEntered is the maximum number of objects that entered a group since a baseline.

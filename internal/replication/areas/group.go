@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/uplink-rpc/uplink/area"
-	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
 // Group is objects of one type that are in the same areas, and are coded together.

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/area"
-	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
 // guest is a client behind a link that loses and reorders, and what the server keeps of it.

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/bitio"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/steer"
-	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // hostileWriter writes messages at random that refer to what a decoder has.

@@ -1,6 +1,6 @@
 package areas
 
-import "github.com/uplink-rpc/uplink/snapshot"
+import "github.com/uplink-rpc/uplink/internal/snapshot"
 
 // countedSet is a set that several messages may contain.
 type countedSet struct {

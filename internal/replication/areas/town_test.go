@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/area"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/randomrow"
-	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // town is a world of objects of random types that walk through a grid of areas.

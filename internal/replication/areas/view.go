@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/area"
-	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
 // View is what one client sees of a world, and what the server knows that the client has. Not safe

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/uplink-rpc/uplink/area"
-	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
 // Limits of a world.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
-	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // Word returns the word of golden sessions for the error of a decoder.

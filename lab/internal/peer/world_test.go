@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/cubes"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
 	"github.com/uplink-rpc/uplink/lab/internal/worldbench"
-	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // TestWorlds decodes the snapshots of a recording for a player whose acks are late.

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
-	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // Distance is the distance to the baseline in frames, and the index of the first measured frame.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/internal/replication/areas"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
-	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 // Group measures a world with areas of which one has all objects, over a link without loss. Bytes

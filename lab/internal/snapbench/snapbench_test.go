@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/cubes"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
 	"github.com/uplink-rpc/uplink/lab/internal/snapbench"
-	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 func recording(t *testing.T) []*snapshot.Set {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/uplink-rpc/uplink/snapshot"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
 // Peer is another design whose coding is measured on the same world and the same links.

@@ -13,7 +13,7 @@ static class Program
     static int Main(string[] args)
     {
         CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
-        foreach (string name in new[] { "cubes", "kinds", "ground", "crowd", "world", "physics" }) Snapshots(args[0] + "/snapshot/testdata/" + name);
+        foreach (string name in new[] { "cubes", "kinds", "ground", "crowd", "world", "physics" }) Snapshots(args[0] + "/internal/snapshot/testdata/" + name);
         foreach (string name in new[] { "moves", "loss", "resent" }) Areas(args[0] + "/internal/replication/areas/testdata/" + name + ".session");
         Interpolation(args[0] + "/testdata/sessions/interpolation.session");
         Clock(args[0] + "/testdata/sessions/clock.session");

@@ -42,8 +42,8 @@ import (
 	"runtime"
 	"unsafe"
 
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 var objectClasses = map[schema.Class]C.uplink_object_class{

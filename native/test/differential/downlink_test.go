@@ -12,8 +12,8 @@ import (
 	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/internal/cubes"
 	"github.com/uplink-rpc/uplink/internal/replication/areas"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
-	"github.com/uplink-rpc/uplink/snapshot"
 )
 
 var worldFrames = flag.Int("world-frames", 400, "number of snapshots of a recording to play for each link")

@@ -92,7 +92,7 @@ void ask_reset(AreaDecoder *d, uint16_t newest) {
 
 // initial returns the coded initial set of a session.
 Data initial(const std::string &name) {
-  std::ifstream in(UPLINK_TESTDATA "/../snapshot/testdata/" + name + ".initial");
+  std::ifstream in(UPLINK_TESTDATA "/../internal/snapshot/testdata/" + name + ".initial");
   std::string line;
   std::getline(in, line);
   return unhex(line);
@@ -100,7 +100,7 @@ Data initial(const std::string &name) {
 
 // play_snapshots plays a session of snapshots and returns the number of decoded ones.
 int play_snapshots(const std::string &name) {
-  std::ifstream in = open("snapshot/testdata/" + name + ".session");
+  std::ifstream in = open("internal/snapshot/testdata/" + name + ".session");
   std::vector<ObjectField> fields;
   ObjectType *type = nullptr;
   SnapshotDecoder *decoder = nullptr;

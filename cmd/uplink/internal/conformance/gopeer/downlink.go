@@ -5,8 +5,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/conformance/protocol"
 	"github.com/uplink-rpc/uplink/internal/replication/areas"
-	"github.com/uplink-rpc/uplink/snapshot"
-	"github.com/uplink-rpc/uplink/statesync"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
+	"github.com/uplink-rpc/uplink/internal/statesync"
 )
 
 func (p *peer) describe(words []string) (_ string, err error) {

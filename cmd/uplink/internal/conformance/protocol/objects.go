@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/uplink-rpc/uplink/internal/replication/areas"
+	"github.com/uplink-rpc/uplink/internal/snapshot"
+	"github.com/uplink-rpc/uplink/internal/statesync"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/snapshot"
-	"github.com/uplink-rpc/uplink/statesync"
 )
 
 var classes = []string{"number", "angle", "quat", "integer", "bytes"} // by schema.Class
