@@ -10,7 +10,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/interpolate"
 )
 
@@ -179,11 +178,7 @@ type objectFeed interface {
 type skippedType string
 
 func (t skippedType) offer(world string, fields []string) (*snapshot.Schema, error) {
-	source, err := versions.Parse(string(t), fields)
-	if err != nil {
-		return nil, malformedFields(world, err)
-	}
-	s, err := snapshot.SchemaOf(source)
+	_, s, err := replication.ParseFields(string(t), fields)
 	if err != nil {
 		return nil, malformedFields(world, err)
 	}

@@ -53,7 +53,7 @@ type Config struct {
 // priorities. Its senders may be used at the same time, but not while a method of the World is
 // called.
 type World[T any] struct {
-	quantizer *statesync.Quantizer[T]
+	typ       *snapshot.Type[T]
 	cfg       statesync.Config
 	world     *statesync.World
 	next, set *snapshot.Set // being put; of the newest tick
@@ -62,29 +62,36 @@ type World[T any] struct {
 // NewWorld returns a world without objects, for a simulation of ticksPerSecond. name is the name of
 // the objects in errors. An error names the invalid field or setting.
 func NewWorld[T any](name string, ticksPerSecond float64, cfg Config) (*World[T], error) {
-	q, c, err := configure[T](name, ticksPerSecond, cfg)
+	typ, c, err := configure[T](name, ticksPerSecond, cfg)
 	if err != nil {
 		return nil, err
 	}
-	w, err := statesync.NewWorld(q.Schema(), c)
+	w, err := statesync.NewWorld(typ.Schema(), c)
 	if err != nil {
 		return nil, err
 	}
-	return &World[T]{q, c, w, q.Schema().NewSet(), q.Schema().NewSet()}, nil
+	return &World[T]{typ, c, w, typ.Schema().NewSet(), typ.Schema().NewSet()}, nil
 }
 
-func configure[T any](name string, ticksPerSecond float64, cfg Config) (q *statesync.Quantizer[T], c statesync.Config, err error) {
-	if q, err = statesync.NewQuantizer[T](name, ticksPerSecond); err != nil {
+func configure[T any](name string, ticksPerSecond float64, cfg Config) (*snapshot.Type[T], statesync.Config, error) {
+	c := statesync.Config{Rest: cfg.Rest, Budget: cfg.Budget, Ticks: cfg.Ticks}
+	typ, err := snapshot.Compile[T](name)
+	if err != nil {
 		return nil, c, err
 	}
-	return q, statesync.Config{Velocities: q.Velocities(), Rest: cfg.Rest, Budget: cfg.Budget, Ticks: cfg.Ticks}, nil
+	atRate, err := typ.Source().AtRate(ticksPerSecond)
+	if err != nil {
+		return nil, c, err
+	}
+	c.Velocities = atRate.Velocities()
+	return typ, c, nil
 }
 
 // Put adds an object to the next tick. Its id must be higher than all others. If an id is reused
 // for another object, that object must have another generation. If a field cannot hold its value,
 // the error wraps a *schema.RangeError. After an error the tick is unchanged.
 func (w *World[T]) Put(id uint16, generation uint8, v *T) error {
-	return w.quantizer.Add(w.next, snapshot.Object{ID: id, Generation: generation}, v)
+	return w.typ.Add(w.next, snapshot.Object{ID: id, Generation: generation}, v)
 }
 
 // SetTick makes the objects that were put since the last call those of a tick, which must not be
@@ -177,10 +184,10 @@ func (s *Sender) Ack(ack []byte) error {
 // Receiver decodes the packets of one [Sender], which may be lost, duplicated, reordered or forged.
 // Not safe for concurrent use.
 type Receiver[T any] struct {
-	quantizer *statesync.Quantizer[T]
-	r         *statesync.Receiver
-	update    Update[T]
-	inputs    []Input
+	typ    *snapshot.Type[T]
+	r      *statesync.Receiver
+	update Update[T]
+	inputs []Input
 }
 
 // Update is a decoded packet: states and inputs of the sender's simulation.
@@ -209,15 +216,15 @@ type Object[T any] struct {
 // NewReceiver returns a receiver of the objects of a [World] with the same T, ticksPerSecond and
 // Config.Rest. An error names the invalid field or setting.
 func NewReceiver[T any](name string, ticksPerSecond float64, cfg Config) (*Receiver[T], error) {
-	q, c, err := configure[T](name, ticksPerSecond, cfg)
+	typ, c, err := configure[T](name, ticksPerSecond, cfg)
 	if err != nil {
 		return nil, err
 	}
-	r, err := statesync.NewReceiver(q.Schema(), c)
+	r, err := statesync.NewReceiver(typ.Schema(), c)
 	if err != nil {
 		return nil, err
 	}
-	return &Receiver[T]{quantizer: q, r: r}, nil
+	return &Receiver[T]{typ: typ, r: r}, nil
 }
 
 // Decode decodes a packet and returns its update, which is valid until the next call. Any input is
@@ -238,7 +245,7 @@ func (r *Receiver[T]) Decode(packet []byte) (*Update[T], error) {
 		if o.Gone {
 			continue
 		}
-		if err := r.quantizer.Restore(&o.State, from.Row); err != nil {
+		if err := r.typ.Restore(&o.State, from.Row); err != nil {
 			return nil, err
 		}
 	}

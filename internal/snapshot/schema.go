@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/uplink-rpc/uplink/internal/codec/objectfields"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/codec/rowpack"
 	"github.com/uplink-rpc/uplink/schema"
@@ -56,8 +55,8 @@ func (f *Field) check() error {
 		return fmt.Errorf("%d components, want 1", f.N)
 	case f.Class == schema.ClassBytes && (f.Lo < 0 || f.Hi < 1 || f.Hi > 4*maxComponents):
 		return fmt.Errorf("%d to %d bytes, want at most %d", f.Lo, f.Hi, 4*(maxComponents-1))
-	case f.Class == schema.ClassBytes && f.N != objectfields.Bytes(int(f.Hi)):
-		return fmt.Errorf("%d components, want %d", f.N, objectfields.Bytes(int(f.Hi)))
+	case f.Class == schema.ClassBytes && f.N != byteComponents(int(f.Hi)):
+		return fmt.Errorf("%d components, want %d", f.N, byteComponents(int(f.Hi)))
 	case f.Class > schema.ClassBytes:
 		return fmt.Errorf("unknown class %d", f.Class)
 	}

@@ -3,8 +3,9 @@ package snapshot
 import (
 	"errors"
 	"fmt"
+	"math"
 
-	"github.com/uplink-rpc/uplink/internal/codec/objectfields"
+	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/schema"
 )
@@ -60,15 +61,49 @@ func (t *Type[T]) From(source *schema.Schema) (*Type[T], error) {
 // SchemaOf returns the schema of the rows of objects whose fields are those of another schema. An
 // error names the limit that they exceed.
 func SchemaOf(rpc *schema.Schema) (*Schema, error) {
-	var fields []Field
-	for _, f := range objectfields.Of(rpc) {
-		fields = append(fields, Field(f))
+	var fields, strings []Field
+	layouts := rpc.Layouts()
+	for i := range layouts {
+		if l := &layouts[i]; l.Class == schema.ClassBytes {
+			strings = append(strings, Field{l.Field.Name, schema.ClassBytes, byteComponents(l.MaxBytes), int32(l.MinBytes), int32(l.MaxBytes)})
+		} else {
+			fields = appendFields(fields, l)
+		}
 	}
-	s, err := NewSchema(fields...)
+	s, err := NewSchema(append(fields, strings...)...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", rpc.RPC(), err)
 	}
 	return s, nil
+}
+
+// byteComponents returns the number of components of a byte string of at most n bytes.
+func byteComponents(n int) int { return 1 + (n+3)/4 }
+
+// appendFields appends the fields of the components of l: at most 3 components of numbers or angles
+// each, and 1 of integers. Integers that need all 32 bits are in two's complement, as in a frame.
+func appendFields(fields []Field, l *schema.Layout) []Field {
+	f := Field{Name: l.Field.Name, Class: l.Class, N: l.N, Lo: l.Lo, Hi: l.Hi}
+	limit := 3
+	switch l.Class {
+	case schema.ClassQuat:
+		limit = 4
+	case schema.ClassInteger:
+		limit = 1
+	default:
+	}
+	for at := 0; at < l.N; at += f.N {
+		f.N = min(l.N-at, limit)
+		if f.Class == schema.ClassInteger {
+			lo, hi := l.ComponentRange(at)
+			if hi > math.MaxInt32 {
+				lo, hi = math.MinInt32, math.MaxInt32
+			}
+			f.Lo, f.Hi = int32(lo), int32(hi)
+		}
+		fields = append(fields, f)
+	}
+	return fields
 }
 
 var errFrom = errors.New("snapshot: a Type of another version cannot quantize")
@@ -108,6 +143,23 @@ func (t *Type[T]) Quantize(row []int32, v *T) error {
 		putBytes(row[at:at+t.schema.fields[i].N], t.frame.Bytes[n])
 	}
 	return nil
+}
+
+// Round rounds v to the values that Restore would restore after Quantize. Rounding again changes
+// nothing. Both ends of a world that is sent as state (package statesync) round every object before
+// each step of the simulation: the sender then simulates from exactly the state that the receiver
+// decodes. A value that its field cannot hold is a [*schema.RangeError], with v unchanged. Only
+// byte strings and fields that are encoded as msgpack allocate.
+func (t *Type[T]) Round(v *T) error {
+	if err := t.Quantize(t.row, v); err != nil {
+		return err
+	}
+	for i, f := range t.schema.fields {
+		if at := t.schema.at[i]; f.Class == schema.ClassQuat {
+			quat.FixLargest(t.row[at+1:at+4], int64(f.Hi))
+		}
+	}
+	return t.Restore(v, t.row)
 }
 
 // Restore writes the values of row to v. Each number differs from the number before quantization by

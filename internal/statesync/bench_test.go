@@ -21,7 +21,7 @@ type cube struct {
 }
 
 // recorded returns the sets of a part of the recording, forward and backward.
-func recorded(t testing.TB) (*statesync.Quantizer[cube], []*snapshot.Set) {
+func recorded(t testing.TB) (*snapshot.Type[cube], []*snapshot.Set) {
 	q := quantizer[cube](t)
 	frames, err := cubes.Load("../../testdata/traces/cubes_delta_data_2000.bin.gz")
 	must(t, err)
@@ -59,9 +59,9 @@ type course struct {
 	tick int64
 }
 
-func newCourse(t testing.TB, q *statesync.Quantizer[cube], sets []*snapshot.Set, budget int) *course {
+func newCourse(t testing.TB, q *snapshot.Type[cube], sets []*snapshot.Set, budget int) *course {
 	c := &course{t: t, sets: sets, buf: make([]byte, 0, statesync.MaxPacket)}
-	c.s, c.r = pair(t, q.Schema(), statesync.Config{Velocities: q.Velocities(), Budget: budget})
+	c.s, c.r = pair(t, q.Schema(), statesync.Config{Velocities: velocities(t, q), Budget: budget})
 	c.s.SetViewer(0)
 	return c
 }

@@ -4,11 +4,11 @@
 // continues its simulation from them, and smooths the corrections in the drawn poses.
 //
 //	DS                                            client
-//	Quantizer.Round, step, Quantizer.Add
+//	snapshot.Type.Round, step, Type.Add
 //	World.SetTick, Prioritize
 //	Sender.Append ----------------- packet ----> Receiver.Decode
 //	Sender.Ack                <----- ack ------  Receiver.Ack
-//	                                              Quantizer.Round, step; Smoother
+//	                                              Type.Round, step; Smoother
 //
 // A snapshot.Schema describes the objects. A [World] does what does not depend on the player, once
 // per tick; each player has a [Sender] of the World. An update is coded against the newest acked

@@ -30,8 +30,8 @@ type worldServer struct {
 	times   []time.Duration // of a player's part, if it has room
 }
 
-func newWorldServer(t testing.TB, q *statesync.Quantizer[cube]) *worldServer {
-	cfg := statesync.Config{Velocities: q.Velocities(), Budget: budget}
+func newWorldServer(t testing.TB, q *snapshot.Type[cube]) *worldServer {
+	cfg := statesync.Config{Velocities: velocities(t, q), Budget: budget}
 	w, err := statesync.NewWorld(q.Schema(), cfg)
 	must(t, err)
 	v := &worldServer{t: t, world: w, buf: make([]byte, 0, budget)}
