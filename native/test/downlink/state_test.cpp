@@ -32,7 +32,7 @@ struct Golden {
   std::string rest;
 
   explicit Golden(const std::string &name) {
-    std::ifstream in(UPLINK_TESTDATA "/../statesync/testdata/" + name);
+    std::ifstream in(UPLINK_TESTDATA "/../internal/statesync/testdata/" + name);
     REQUIRE(in.good());
     for (std::string line; std::getline(in, line);) {
       std::istringstream words(line);
