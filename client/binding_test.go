@@ -161,47 +161,6 @@ func TestOtherBuiltinPrior(t *testing.T) {
 	}
 }
 
-type benchMove struct {
-	Location schema.Vec3    `uplink:"resolution=0.1"`
-	Rotation schema.Rotator `uplink:"bits=16"`
-	Throttle float32        `uplink:"resolution=0.01"`
-	Buttons  uint16
-}
-
-// BenchmarkSendDelta measures a call that is coded as a delta from a baseline of at most six frames
-// before, with its system call. No server acks at the rate of a benchmark, so it makes the acks.
-func BenchmarkSendDelta(b *testing.B) {
-	typ, err := schema.Compile[benchMove]("Fly", 60)
-	noError(b, err)
-	c := newTestConn(b)
-	c.current.use(newLinkTo(b, "127.0.0.1:0", nil))
-	s, err := c.addBinding(typ.Schema(), BindConfig{})
-	noError(b, err)
-	s.at.handleAnswer(&message.BindAnswer{RPC: uint8(s.number), Ring: 64, Prior: prior.Generic().Hash()})
-	stream := &Stream[benchMove]{binding: s, typ: typ}
-	var m benchMove
-	b.ReportAllocs()
-	for i := uint64(0); b.Loop(); i++ {
-		m.Location.X = float64(i%10_000) / 10
-		m.Rotation.Yaw = float64(i) / 7
-		m.Buttons = uint16(i / 100)
-		_, err := stream.Send(&m)
-		noError(b, err)
-		if i%6 == 5 {
-			_, err := s.at.ack(rpcdelta.Ack{Seq: uint16(i), Len: 5, Window: 1<<5 - 1}, time.Now())
-			noError(b, err)
-		}
-	}
-	st := stream.Stats()
-	n := float64(st.Frames())
-	b.ReportMetric(float64(st.FullBits)/n, "fullbits/frame")
-	b.ReportMetric(float64(st.PayloadBits)/n, "payloadbits/frame")
-	b.ReportMetric(float64(st.HeaderBits)/n, "headerbits/frame")
-	if b.N > 100 && st.Delta < st.Frames()*9/10 {
-		b.Errorf("%d of %d frames are deltas", st.Delta, st.Frames())
-	}
-}
-
 // TestPace checks that a report is used for two seconds, and that counts add up when they wrap
 // around and over reconnections.
 func TestPace(t *testing.T) {

@@ -277,24 +277,3 @@ func TestNoAllocations(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkSend measures a call with its system call.
-func BenchmarkSend(b *testing.B) {
-	_, _, stream, got := loopback(b, client.Config{}, client.BindConfig{})
-	done := make(chan struct{})
-	b.Cleanup(func() { close(done) })
-	go func() {
-		for {
-			select {
-			case <-got:
-			case <-done:
-				return
-			}
-		}
-	}()
-	calls := moves()
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		uplinktest.Must(b, uplinktest.Sent(stream.Send(&calls[i%len(calls)])))
-	}
-}

@@ -156,58 +156,6 @@ func TestAcksOfCallsAreLimited(t *testing.T) {
 	}
 }
 
-// BenchmarkReceive measures the server's work on one frame, without the socket.
-func BenchmarkReceive(b *testing.B) { benchmarkReceive(b, 0) }
-
-// BenchmarkReceiveProfiled is the same with each payload measured.
-func BenchmarkReceiveProfiled(b *testing.B) { benchmarkReceive(b, 1) }
-
-func benchmarkReceive(b *testing.B, profileEvery int) {
-	b.Helper()
-	s := newBench(b, Config{}, func(*Player, Frame[testCall]) {}).join(0)
-	s.srv.Profile(profileEvery)
-	const frames = 1 << 12
-	var payloads [frames][]byte
-	var acks []byte
-	for i := range payloads {
-		payloads[i] = append([]byte(nil), s.payload()...)
-		s.player.receive(payloads[i], time.Time{}, false)
-		if i%6 == 5 {
-			acks = s.ack(acks)
-		}
-	}
-	bits := s.stats().RPCs[0]
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		if i%frames == 0 { // the stream starts again
-			b.StopTimer()
-			s.player.bindings.all = nil
-			s.srv.bind(s.player, s.request(0))
-			b.StartTimer()
-		}
-		s.player.receive(payloads[i%frames], time.Time{}, false)
-	}
-	b.ReportMetric(float64(bits.FullBits)/frames, "fullbits/frame")
-	b.ReportMetric(float64(bits.PayloadBits+bits.HeaderBits)/frames, "bits/frame")
-}
-
-// BenchmarkReceiveBuffered measures the server's work on one frame that waits in a jitter buffer.
-func BenchmarkReceiveBuffered(b *testing.B) {
-	s := newBench(b, Config{Poll: true, TickHz: 60}, func(*Player, Frame[testCall]) {}, JitterBuffer{}).join(0)
-	at := time.Now()
-	var acks []byte
-	b.ReportAllocs()
-	for b.Loop() {
-		at = at.Add(time.Second / 60)
-		s.player.receive(s.payload(), at.Add(-4*time.Millisecond), false)
-		s.srv.buffers.begin()
-		s.srv.buffers.release(at)
-		if s.next%6 == 0 {
-			acks = s.ack(acks)
-		}
-	}
-}
-
 // TestTooManyMessages verifies that most payloads of a flood are not decoded.
 func TestTooManyMessages(t *testing.T) {
 	const messages = 10_000 // in a second

@@ -342,15 +342,3 @@ func TestShort(t *testing.T) {
 		t.Errorf("after %v: %+v", 200*interval, st)
 	}
 }
-
-func BenchmarkAddStep(b *testing.B) {
-	b.ReportAllocs()
-	x := newBuffer(b, jitter.Config{})
-	n := uint64(0)
-	for b.Loop() {
-		v := n
-		x.Add(time.Duration(n)*interval+4*ms, n, &v)
-		x.Step(time.Duration(n+1)*interval, &v)
-		n++
-	}
-}

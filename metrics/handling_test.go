@@ -1,7 +1,6 @@
 package metrics_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -57,16 +56,4 @@ func TestHandling(t *testing.T) {
 func TestHandlingAllocatesNothing(t *testing.T) {
 	observe := metrics.NewHandling(false).Observer("Move")
 	check.NoAllocs(t, func() { observe(1, time.Second) })
-}
-
-func BenchmarkHandling(b *testing.B) {
-	for _, exemplars := range []bool{false, true} {
-		b.Run(fmt.Sprintf("exemplars=%v", exemplars), func(b *testing.B) {
-			observe := metrics.NewHandling(exemplars).Observer("Move")
-			b.ReportAllocs()
-			for b.Loop() {
-				observe(1, 20*time.Microsecond)
-			}
-		})
-	}
 }

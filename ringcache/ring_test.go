@@ -118,27 +118,3 @@ func TestNoAllocations(t *testing.T) {
 		t.Errorf("%v allocations a run, %d missed", n, missed)
 	}
 }
-
-func BenchmarkGet64(b *testing.B) { benchmarkGet(b, 64) }
-
-func BenchmarkGet100(b *testing.B) { benchmarkGet(b, 100) }
-
-func benchmarkGet(b *testing.B, capacity uint64) {
-	r := New[[40]byte](int(capacity))
-	for seq := range capacity {
-		r.Put(seq)
-	}
-	seq, hits := uint64(0), 0
-	b.ReportAllocs()
-	for b.Loop() {
-		if r.Get(seq) != nil {
-			hits++
-		}
-		if seq++; seq == capacity {
-			seq = 0
-		}
-	}
-	if hits == 0 {
-		b.Fatal("no hits")
-	}
-}

@@ -2,7 +2,6 @@ package rpcdelta
 
 import (
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -141,44 +140,4 @@ func BenchmarkAck(b *testing.B) {
 		p.acknowledge(b)
 	}
 	b.ReportMetric(float64(8*len(p.ack)), "bits/ack")
-}
-
-// BenchmarkNewDecoder reports the memory of a decoder with a full ring of 64 frames, for 20 numbers
-// with and without a byte string.
-func BenchmarkNewDecoder(b *testing.B) {
-	_, _, frames := benchFrames(b)
-	fields := mustCompile[ServerMove](b).Schema().Fields()
-	for _, c := range Codecs() {
-		b.Run(c.String()+" numbers", func(b *testing.B) { benchMemory(b, c, mustSchema(b, fields[:9]...), frames) })
-		b.Run(c.String()+" bytes", func(b *testing.B) { benchMemory(b, c, mustSchema(b, fields...), frames) })
-	}
-}
-
-func benchMemory(b *testing.B, c Codec, s *schema.Schema, frames []schema.Frame) {
-	p := newPair(b, s, EncoderConfig{Codec: c}, DecoderConfig{})
-	const players = 50
-	decs := make([]*Decoder, players)
-	var payloads [][]byte
-	for i := range 2 * DefaultRing {
-		p.frame.CopyFrom(&schema.Frame{Ints: frames[i].Ints, Bytes: frames[i].Bytes[:s.Strings()]})
-		p.send(b)
-		payloads = append(payloads, slices.Clone(p.payload))
-	}
-	for b.Loop() {
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		for i := range decs {
-			decs[i], _ = NewDecoder(s, p.dec.cfg)
-			for _, payload := range payloads {
-				if _, err := decs[i].Decode(payload); err != nil {
-					b.Fatal(err)
-				}
-			}
-		}
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/players, "bytes/decoder")
-		clear(decs)
-	}
 }

@@ -337,34 +337,3 @@ func TestEcho(t *testing.T) {
 		})
 	}
 }
-
-// BenchmarkEcho is a 16-byte payload to the server and back, through both loops.
-func BenchmarkEcho(b *testing.B) {
-	for name, n := range networks(b) {
-		b.Run(name, func(b *testing.B) {
-			exchange := pingPong(b, n, 16, echo{})
-			b.ReportAllocs()
-			for b.Loop() {
-				exchange()
-			}
-		})
-	}
-}
-
-// sink is a handler that takes everything.
-type sink struct{ echo }
-
-func (sink) Datagram(*endpoint.Conn, []byte, time.Time) {}
-
-// BenchmarkSend measures a call of Send.
-func BenchmarkSend(b *testing.B) {
-	l := listen(b, "127.0.0.1:0", endpoint.Config{}, sink{})
-	c := dial(b, l.Addr(), endpoint.Config{}, echo{})
-	payload := make([]byte, 16)
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := c.Send(payload); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -1,7 +1,6 @@
 package message
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -75,22 +74,5 @@ func TestDistance(t *testing.T) {
 		if got, want := newPattern(a).distance(b), table(a, b); got != want {
 			t.Fatalf("distance of %q and %q: %d, want %d", a, b, got, want)
 		}
-	}
-}
-
-// BenchmarkDifferences measures the text of the largest differences that a peer can report.
-func BenchmarkDifferences(b *testing.B) {
-	r := rand.New(rand.NewPCG(1, 2))
-	var d Differences
-	for i := range MaxDifferences {
-		name := make([]byte, maxNearest)
-		for k := range name {
-			name[k] = "abc"[r.IntN(3)]
-		}
-		d.Asking = append(d.Asking, fmt.Sprint(string(name), i))
-		d.Answering = append(d.Answering, fmt.Sprint(i, string(name)))
-	}
-	for b.Loop() {
-		_ = d.Text("client", "server")
 	}
 }

@@ -67,13 +67,3 @@ func TestBackward(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkTake(b *testing.B) {
-	var bucket ratelimit.Bucket
-	now := time.Duration(0)
-	b.ReportAllocs()
-	for b.Loop() {
-		now += time.Millisecond
-		bucket.Take(now, ratelimit.Rate{PerSecond: 60, Burst: 120}, 1)
-	}
-}

@@ -1,7 +1,6 @@
 package replication
 
 import (
-	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -234,37 +233,5 @@ func TestPlayerMemory(t *testing.T) {
 	few, many := measure(16), measure(144)
 	if each := (many - few) / 128; each > 2<<10 {
 		t.Errorf("%.0f bytes per player, want at most 2 KiB", each)
-	}
-}
-
-// BenchmarkWorldTick measures a tick of a world of 901 recorded cubes at 60 Hz for many players,
-// each with its own baselines: quantizing once, encoding for each player, and handling the acks.
-// Sending datagrams is not included.
-func BenchmarkWorldTick(b *testing.B) {
-	frames := recorded(b, "cubes_delta_data_2000.bin.gz", all)[900:1000] // the player rolls through heaps of cubes
-	world := int64(0)
-	for _, players := range []int{0, 1, 16, 64} {
-		b.Run(fmt.Sprintf("players=%d", players), func(b *testing.B) {
-			before := allocs.Heap()
-			r := newRecording(b, SnapshotCodec, frames, true, players)
-			for range 100 {
-				r.step()
-			}
-			memory := allocs.Heap() - before
-			b.ReportAllocs()
-			for b.Loop() {
-				r.step()
-			}
-			st := r.world.Stats()
-			if players == 0 {
-				world = memory
-				b.ReportMetric(float64(memory)/1024, "KiB/world")
-			} else {
-				b.ReportMetric(float64(memory-world)/float64(players)/1024, "KiB/player")
-				b.ReportMetric(float64(st.Bytes)/float64(st.Messages), "bytes/snapshot")
-				b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(players), "us/player")
-			}
-			runtime.KeepAlive(r)
-		})
 	}
 }

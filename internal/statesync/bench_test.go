@@ -1,7 +1,6 @@
 package statesync_test
 
 import (
-	"fmt"
 	"runtime"
 	"slices"
 	"testing"
@@ -83,67 +82,6 @@ func (c *course) send() []byte {
 
 func (c *course) receive(packet []byte) {
 	decode(c.t, c.r, packet)
-}
-
-// report reports the means per packet since was.
-func (c *course) report(b *testing.B, was *statesync.SenderStats) {
-	st := c.s.Stats()
-	n := float64(st.Packets - was.Packets)
-	b.ReportMetric(float64(st.Bytes-was.Bytes)/n, "bytes/packet")
-	b.ReportMetric(float64(st.Updates-was.Updates)/n, "updates/packet")
-}
-
-// BenchmarkPacket measures a tick of 901 recorded cubes for one player, and with both=true the
-// client too. Quantization, which players share, is excluded.
-func BenchmarkPacket(b *testing.B) {
-	q, sets := recorded(b)
-	for _, kbit := range []float64{64, 256} {
-		for _, both := range []bool{false, true} {
-			b.Run(fmt.Sprintf("kbit=%g/both=%t", kbit, both), func(b *testing.B) {
-				before := allocs.Heap()
-				c := newCourse(b, q, sets, int(kbit*1000/8/cubes.Rate)-47)
-				step := func() {
-					if out := c.send(); both {
-						c.receive(out)
-					}
-				}
-				for range 3 * len(sets) {
-					step()
-				}
-				memory := allocs.Heap() - before
-				was := c.s.Stats()
-				b.ReportAllocs()
-				for b.Loop() {
-					step()
-				}
-				b.ReportMetric(float64(memory)/1024, "KiB")
-				c.report(b, &was)
-			})
-		}
-	}
-}
-
-// BenchmarkDecode measures the client's part.
-func BenchmarkDecode(b *testing.B) {
-	q, sets := recorded(b)
-	for _, budget := range []int{256, 1024} {
-		b.Run(fmt.Sprintf("budget=%d", budget), func(b *testing.B) {
-			c := newCourse(b, q, sets, budget)
-			var packets [][]byte
-			for range 3 * len(sets) {
-				packets = append(packets, slices.Clone(c.send()))
-			}
-			b.ReportAllocs()
-			for n := 0; b.Loop(); n++ {
-				if n%len(packets) == 0 {
-					b.StopTimer()
-					c = newCourse(b, q, sets, budget)
-					b.StartTimer()
-				}
-				c.receive(packets[n%len(packets)])
-			}
-		})
-	}
 }
 
 // TestBudgetIsUsed checks that packets are full while more objects wait than fit.

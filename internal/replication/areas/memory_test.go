@@ -3,7 +3,6 @@ package areas
 import (
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"testing"
 
 	"github.com/uplink-rpc/uplink/area"
@@ -125,41 +124,4 @@ func TestMemory(t *testing.T) {
 		t.Errorf("the decoder takes %d bytes, want at most 1 MiB", bytes)
 	}
 	runtime.KeepAlive(c)
-}
-
-// BenchmarkDecode measures the decoding of messages with 901 cubes, after the first ones.
-func BenchmarkDecode(b *testing.B) {
-	for _, bb := range []struct {
-		name  string
-		every int
-	}{{"all", 1}, {"tenth", 10}, {"none", 1 << 20}} {
-		b.Run(bb.name, func(b *testing.B) {
-			c := newCubes(b, 901, bb.every)
-			var messages [][]byte
-			bytes := 0
-			for range 6 * snapshot.Ring {
-				c.step()
-				c.decode()
-				messages, bytes = append(messages, slices.Clone(c.message)), bytes+len(c.message)
-			}
-			b.ReportAllocs()
-			n := 0
-			for b.Loop() {
-				if n %= len(messages); n == 0 {
-					b.StopTimer()
-					c.dec = NewDecoder(c.schema)
-					for _, m := range messages[:snapshot.Ring] {
-						_, _, err := c.dec.Decode(m)
-						must(err)
-					}
-					n = snapshot.Ring
-					b.StartTimer()
-				}
-				_, _, err := c.dec.Decode(messages[n])
-				must(err)
-				n++
-			}
-			b.ReportMetric(float64(bytes)/float64(len(messages)), "B/message")
-		})
-	}
 }

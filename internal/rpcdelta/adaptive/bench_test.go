@@ -53,60 +53,6 @@ func (b *bench) payload(n int, base uint64) ([]*schema.Frame, uint64) {
 	return frames, newest
 }
 
-func benchmarkEncode(b *testing.B, n int) {
-	s := newBench()
-	dst := make([]byte, 0, 400)
-	total := 0
-	b.ReportAllocs()
-	for b.Loop() {
-		s.acceptNext()
-		frames, newest := s.payload(n, s.seq-1)
-		total += len(s.encode(dst, frames, newest, s.seq-1, true))
-	}
-	b.ReportMetric(8*float64(total)/float64(b.N), "bits/payload")
-}
-
-// BenchmarkEncode includes the time to learn the baseline, as do the benchmarks below.
-func BenchmarkEncode(b *testing.B)  { benchmarkEncode(b, 1) }
-func BenchmarkEncode3(b *testing.B) { benchmarkEncode(b, 3) }
-
-func benchmarkDecode(b *testing.B, n int) {
-	const count = 1024
-	s := newBench()
-	out := newFrames(vehicleFields)
-	var in [count][]byte
-	for i := range in {
-		s.acceptNext()
-		frames, newest := s.payload(n, s.seq-1)
-		in[i] = s.encode(nil, frames, newest, s.seq-1, true)
-	}
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		if i == 0 {
-			b.StopTimer()
-			s = newBench()
-			b.StartTimer()
-		}
-		s.acceptNext()
-		if _, err := s.decode(out, in[i], s.seq-1+distance, s.seq-1, true); err != nil {
-			b.Fatal(err)
-		}
-		i = (i + 1) % count
-	}
-}
-
-func BenchmarkDecode(b *testing.B)  { benchmarkDecode(b, 1) }
-func BenchmarkDecode3(b *testing.B) { benchmarkDecode(b, 3) }
-
-func BenchmarkLearn(b *testing.B) {
-	s := newBench()
-	b.ReportAllocs()
-	for b.Loop() {
-		s.acceptNext()
-	}
-}
-
 func TestAllocations(t *testing.T) {
 	s := newBench()
 	dst := make([]byte, 0, 400)

@@ -2,7 +2,6 @@ package udp
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -196,36 +195,6 @@ func TestTransient(t *testing.T) {
 	for _, err := range []error{net.ErrClosed, os.ErrDeadlineExceeded, syscall.EBADF} {
 		if transient(err) {
 			t.Errorf("%v does not end the read", err)
-		}
-	}
-}
-
-// BenchmarkExchange sends and receives datagrams one by one and in batches.
-func BenchmarkExchange(b *testing.B) {
-	for _, listen := range []string{"127.0.0.1:0", "0.0.0.0:0", "[::]:0"} {
-		for _, count := range []int{1, 16} {
-			b.Run(fmt.Sprint(listen, " ", count), func(b *testing.B) { benchmarkExchange(b, listen, count) })
-		}
-	}
-}
-
-func benchmarkExchange(b *testing.B, listen string, count int) {
-	from, to := open(b, listen), open(b, listen)
-	local := netip.MustParseAddr("127.0.0.1")
-	in, out := room(count, 1200), room(count, 16)
-	for i := range out {
-		out[i].N, out[i].Addr = 16, netip.AddrPortFrom(local, to.LocalAddr().Port())
-		if from.LocalAddr().Addr().IsUnspecified() {
-			out[i].Local = local
-		}
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		check.Value(from.WriteBatch(out))(b)
-		for got := 0; got < count; {
-			n, err := to.ReadBatch(in)
-			check.Must(b, err)
-			got += n
 		}
 	}
 }

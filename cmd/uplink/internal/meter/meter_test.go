@@ -63,14 +63,6 @@ func TestCPU(t *testing.T) {
 	}
 }
 
-func BenchmarkAdd(b *testing.B) {
-	d := NewDurations()
-	b.ReportAllocs()
-	for b.Loop() {
-		d.Add(123 * time.Microsecond)
-	}
-}
-
 func TestCounts(t *testing.T) {
 	type counts struct {
 		Sent  struct{ Frames uint64 }
