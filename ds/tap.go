@@ -9,11 +9,11 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Tap observes what a server receives, decodes and sends, for recordings; package capture/tap
-// writes a file. With several shards, several goroutines call its methods and those of its
-// [PlayerTap]s. They must return soon. Except for Joined, they must not call methods of the server
-// or of a player. A panic in a method ends the session of the player whom the call is about, if
-// there is one, and no method of that PlayerTap is called after it; see [Hooks.PanicHandler].
+// Tap observes what a server receives, decodes and sends, for recordings; package capture writes a
+// file. With several shards, several goroutines call its methods and those of its [PlayerTap]s.
+// They must return soon. Except for Joined, they must not call methods of the server or of a
+// player. A panic in a method ends the session of the player whom the call is about, if there is
+// one, and no method of that PlayerTap is called after it; see [Hooks.PanicHandler].
 type Tap interface {
 	// Joined is called before any other method for a player.
 	Joined(p *Player, suite transport.Suite) PlayerTap
@@ -28,8 +28,7 @@ type Tap interface {
 // received payload or message, Carried is called first; then, in order, Decoded or Dropped for each
 // payload in it, or Dropped once for all of it.
 type PlayerTap interface {
-	// Carried is called with each payload and message of the connection, see
-	// [endpoint.Conn.SetTap].
+	// Carried is called with each payload and message that the session sends or receives.
 	Carried(e transport.TapEvent)
 	// Bound is called when an RPC has been bound.
 	Bound(b Binding)

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/uplink-rpc/uplink/capture"
-	"github.com/uplink-rpc/uplink/capture/tap"
 	"github.com/uplink-rpc/uplink/ds"
 )
 
@@ -61,10 +60,10 @@ type capturing struct {
 
 // addFlags adds the flags. outputs names the flags whose files --overwrite replaces.
 func (c *capturing) addFlags(f *pflag.FlagSet, outputs string) {
-	c.max = capture.DefaultMaxBytes
+	c.max = 256 << 20
 	f.StringVar(&c.path, "capture", "", "write what the server receives, sends and decodes to this file, for uplink inspect; it contains players' input, not encrypted")
 	f.Var(&c.max, "capture-max", "maximum size of a capture file; then the next one starts: out.uplink, out.1.uplink ...")
-	f.IntVar(&c.keep, "capture-keep", capture.DefaultKeep, "number of capture files kept; the oldest is removed")
+	f.IntVar(&c.keep, "capture-keep", 4, "number of capture files kept; the oldest is removed")
 	f.BoolVar(&c.overwrite, overwriteFlag, false, "replace existing files of "+outputs+", with all files of an earlier capture")
 }
 
@@ -88,7 +87,7 @@ func (c *capturing) start(log *slog.Logger) (w *capture.Writer, t ds.Tap, err er
 	if err != nil {
 		return nil, nil, existing(fmt.Errorf("--capture: %w", err))
 	}
-	return w, tap.New(w), nil
+	return w, w.Tap(), nil
 }
 
 // lateTap is a tap whose file is created once the server listens: it keeps that of another server.

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/inspect"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/rerun"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/spectate/spectatetest"
+	"github.com/uplink-rpc/uplink/internal/capture"
 	"github.com/uplink-rpc/uplink/internal/sample"
 	"github.com/uplink-rpc/uplink/trace"
 )

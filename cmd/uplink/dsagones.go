@@ -98,11 +98,11 @@ func (o *agonesOptions) announce(ctx context.Context, sdk *agones.SDK, srv *ds.S
 	}
 	addr := gs.Addr(o.port)
 	if !addr.IsValid() {
-		return fmt.Errorf("--agones: the address is %q, the ports are %v: want an IP address and a port with the name %q", gs.Status.Address, gs.Status.Ports, o.port)
+		return fmt.Errorf("--agones: the address is %q: want an IP address and a port with the name %q", gs.Address, o.port)
 	}
 	if err := srv.SetAddrs(addr); err != nil {
 		return fmt.Errorf("--agones: %w", err)
 	}
-	log.Info("ready", "addr", addr, "server", gs.Meta.Name)
+	log.Info("ready", "addr", addr, "server", gs.Name)
 	return nil
 }

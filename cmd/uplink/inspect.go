@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/inspect"
+	"github.com/uplink-rpc/uplink/internal/capture"
 )
 
 type inspectOptions struct {

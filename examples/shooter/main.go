@@ -67,7 +67,7 @@ func run(ctx context.Context, o *options, out io.Writer) (err error) {
 		return err
 	}
 
-	d := dashboard.New(m.server, dashboard.Config{
+	d := dashboard.New(m.server.Server, dashboard.Config{
 		Title: "Shooter", Metrics: "../metrics",
 		Name: func(p *ds.Player) string { return name(p.ClientID()) },
 	})

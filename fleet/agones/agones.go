@@ -73,36 +73,52 @@ func New(cfg Config) (*SDK, error) {
 
 // GameServer is the state of a game server in Agones.
 type GameServer struct {
-	Meta struct {
-		Name        string            `json:"name"`
-		Namespace   string            `json:"namespace"`
-		Labels      map[string]string `json:"labels"`
-		Annotations map[string]string `json:"annotations"`
-	} `json:"object_meta"`
-	Status struct {
-		// State is PortAllocation, Creating, Starting, Scheduled, RequestReady, Ready, Allocated,
-		// Reserved, Unhealthy, Shutdown or Error.
-		State   string `json:"state"`
-		Address string `json:"address"`
-		Ports   []Port `json:"ports"`
-	} `json:"status"`
+	Name, Namespace     string
+	Labels, Annotations map[string]string
+	// State is PortAllocation, Creating, Starting, Scheduled, RequestReady, Ready, Allocated,
+	// Reserved, Unhealthy, Shutdown or Error.
+	State string
+	// Address is an IP address or a host name, empty until Agones has assigned it.
+	Address string
+	ports   []port
 }
 
-// Port is a port that Agones has assigned.
-type Port struct {
+// port is a port that Agones has assigned.
+type port struct {
 	Name string `json:"name"`
 	Port uint16 `json:"port"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler for the form of the SDK.
+func (g *GameServer) UnmarshalJSON(b []byte) error {
+	var object struct {
+		Meta struct {
+			Name        string            `json:"name"`
+			Namespace   string            `json:"namespace"`
+			Labels      map[string]string `json:"labels"`
+			Annotations map[string]string `json:"annotations"`
+		} `json:"object_meta"`
+		Status struct {
+			State   string `json:"state"`
+			Address string `json:"address"`
+			Ports   []port `json:"ports"`
+		} `json:"status"`
+	}
+	err := json.Unmarshal(b, &object)
+	meta, status := &object.Meta, &object.Status
+	*g = GameServer{meta.Name, meta.Namespace, meta.Labels, meta.Annotations, status.State, status.Address, status.Ports}
+	return err
 }
 
 // Addr returns the public address of the port with a name, or of the first port if the name is
 // empty. It is the zero value if there is none, or if Agones reports a host name instead of an
 // address.
 func (g *GameServer) Addr(port string) netip.AddrPort {
-	ip, err := netip.ParseAddr(g.Status.Address)
+	ip, err := netip.ParseAddr(g.Address)
 	if err != nil {
 		return netip.AddrPort{}
 	}
-	for _, p := range g.Status.Ports {
+	for _, p := range g.ports {
 		if port == "" || p.Name == port {
 			return netip.AddrPortFrom(ip, p.Port)
 		}
@@ -119,7 +135,7 @@ func (s *SDK) Ready(ctx context.Context) (*GameServer, error) {
 	var ready *GameServer
 	done := errors.New("ready")
 	err := s.Watch(ctx, func(g *GameServer) error {
-		if g.Status.Address == "" || len(g.Status.Ports) == 0 {
+		if g.Address == "" || len(g.ports) == 0 {
 			return nil
 		}
 		ready = g
@@ -160,17 +176,17 @@ func (s *SDK) SetLabel(ctx context.Context, key, value string) error {
 	return s.call(ctx, http.MethodPut, "/metadata/label", map[string]string{"key": key, "value": value}, nil)
 }
 
-// The labels that [SDK.SetPlayers] sets, without the prefix of Agones.
+// The labels that SetPlayers sets, without the prefix of Agones.
 const (
-	PlayersLabel  = "players"
-	CapacityLabel = "capacity"
+	playersLabel  = "players"
+	capacityLabel = "capacity"
 )
 
-// SetPlayers sets the labels with the number of players and the capacity.
+// SetPlayers sets the labels "players" and "capacity": the number of players, and how many fit.
 func (s *SDK) SetPlayers(ctx context.Context, players, capacity int) error {
 	return errors.Join(
-		s.SetLabel(ctx, PlayersLabel, strconv.Itoa(players)),
-		s.SetLabel(ctx, CapacityLabel, strconv.Itoa(capacity)),
+		s.SetLabel(ctx, playersLabel, strconv.Itoa(players)),
+		s.SetLabel(ctx, capacityLabel, strconv.Itoa(capacity)),
 	)
 }
 
@@ -268,26 +284,26 @@ func (s *SDK) stream(ctx context.Context, f func(*GameServer) error) error {
 	}
 }
 
-// StatusError is an answer of the SDK server other than success.
-type StatusError struct {
-	Path   string
-	Status int
-	Text   string // at most 256 bytes of the answer
+// answerError is an answer of the SDK server other than success.
+type answerError struct {
+	path   string
+	status int
+	text   string // at most 256 bytes of the answer
 }
 
-func (e *StatusError) Error() string {
-	return fmt.Sprintf("agones: %s: status %d: %s", e.Path, e.Status, e.Text)
+func (e *answerError) Error() string {
+	return fmt.Sprintf("agones: %s: status %d: %s", e.path, e.status, e.text)
 }
 
 func statusError(path string, res *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(res.Body, 256)) // what arrived of it
-	return &StatusError{path, res.StatusCode, strings.TrimSpace(string(text))}
+	return &answerError{path, res.StatusCode, strings.TrimSpace(string(text))}
 }
 
 // temporary reports whether a call may succeed when it is repeated.
 func temporary(err error) bool {
-	if status := (*StatusError)(nil); errors.As(err, &status) {
-		return status.Status == http.StatusTooManyRequests || status.Status >= 500
+	if status := (*answerError)(nil); errors.As(err, &status) {
+		return status.status == http.StatusTooManyRequests || status.status >= 500
 	}
 	return err != nil
 }

@@ -36,7 +36,7 @@ func TestCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	g, err := sdk.GameServer(ctx)
-	if err != nil || g.Meta.Name != "ds-1" || g.Meta.Labels["a"] != "b" || g.Status.State != "Scheduled" || g.Addr("").IsValid() {
+	if err != nil || g.Name != "ds-1" || g.Labels["a"] != "b" || g.State != "Scheduled" || g.Addr("").IsValid() {
 		t.Errorf("%+v, %v", g, err)
 	}
 	want := []string{
@@ -72,7 +72,7 @@ func TestRetries(t *testing.T) {
 	}
 	s.Fail(100)
 	err := newSDK(t, s, func(c *Config) { c.Attempts = 4 }).Health(t.Context())
-	if status := (*StatusError)(nil); !errors.As(err, &status) || status.Status != http.StatusServiceUnavailable || len(s.Called()) != 7 {
+	if status := (*answerError)(nil); !errors.As(err, &status) || status.status != http.StatusServiceUnavailable || len(s.Called()) != 7 {
 		t.Errorf("%d calls: %v", len(s.Called()), err)
 	}
 	if err := newSDK(t, s, func(c *Config) { c.Attempts = 2 }).Watch(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "503") || len(s.Called()) != 9 {

@@ -25,8 +25,8 @@ const (
 	measured = 250
 )
 
-// Source is the server to show, usually a [ds.Server].
-type Source interface {
+// source is the server to show, usually a [ds.Server].
+type source interface {
 	Stats() ds.Stats
 	Players() iter.Seq[*ds.Player]
 	Profile(every int)
@@ -34,7 +34,7 @@ type Source interface {
 	Events() []ds.Event
 }
 
-var _ Source = (*ds.Server)(nil)
+var _ source = (*ds.Server)(nil)
 
 // Config configures a [Dashboard]. The zero value of each field means its default.
 type Config struct {
@@ -68,7 +68,7 @@ type Config struct {
 // Dashboard serves the page and its data. Its methods are safe for concurrent use. It
 // refuses requests that did not pass a [Guard], unless its Config says otherwise.
 type Dashboard struct {
-	src   Source
+	src   source
 	cfg   Config
 	begun string // distinguishes runs of the server
 	mux   *http.ServeMux
@@ -83,7 +83,9 @@ type Dashboard struct {
 }
 
 // New returns the dashboard of a server. It shows data while [Dashboard.Run] runs.
-func New(src Source, cfg Config) *Dashboard {
+func New(srv *ds.Server, cfg Config) *Dashboard { return newDashboard(srv, cfg) }
+
+func newDashboard(src source, cfg Config) *Dashboard {
 	if cfg.Title == "" {
 		cfg.Title = "dedicated server"
 	}

@@ -56,7 +56,7 @@ func newGame(t *testing.T, players int, cfg Config) *game {
 	})
 	g := &game{src: &watched{Server: srv.Server}}
 	cfg.Open = true
-	g.Dashboard = New(g.src, cfg)
+	g.Dashboard = newDashboard(g.src, cfg)
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { g.Run(ctx) })

@@ -20,17 +20,17 @@ import (
 // MinToken is the minimum length of a token in bytes.
 const MinToken = 16
 
-// ControlHeader is a header with the value 1 that every modifying request must have. Pages of other
+// controlHeader is a header with the value 1 that every modifying request must have. Pages of other
 // sites cannot send it.
-const ControlHeader = "X-Uplink"
+const controlHeader = "X-Uplink"
 
 // Guard authorizes requests. On a loopback address without a token it accepts only requests of
 // programs on the same machine: with a loopback name in the Host header, so that DNS rebinding
 // fails, and without the traces of a proxy, which would publish the dashboard. On another address,
 // or if there is a token, requests need the token: in the URL (?token=, which a cookie then
 // replaces), or as a bearer token. Modifying requests are only accepted of programs on the same
-// machine, from pages of the same origin, with [ControlHeader]. Its methods are safe for concurrent
-// use.
+// machine, from pages of the same origin, with the header X-Uplink: 1. Its methods are safe for
+// concurrent use.
 type Guard struct {
 	loopback bool
 	cookie   string   // its name: cookies do not tell ports apart
@@ -134,8 +134,8 @@ func (g *Guard) control(r *http.Request) error {
 	switch {
 	case !g.loopback:
 		return errors.New("nothing can be set from here: the server listens on another address than loopback")
-	case r.Header.Get(ControlHeader) != "1":
-		return fmt.Errorf("the header %s: 1 is missing", ControlHeader)
+	case r.Header.Get(controlHeader) != "1":
+		return fmt.Errorf("the header %s: 1 is missing", controlHeader)
 	}
 	return cmp.Or(web.Local(r), web.SameOrigin(r))
 }

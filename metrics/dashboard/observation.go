@@ -189,7 +189,7 @@ type observation struct {
 }
 
 // observe reads the counts of the server, and those of clients from sent unless that is nil.
-func observe(src Source, sent func() []ds.RPCStats, now time.Time) observation {
+func observe(src source, sent func() []ds.RPCStats, now time.Time) observation {
 	st := src.Stats()
 	o := observation{at: now}
 	for i := range st.RPCs {

@@ -3,7 +3,7 @@
 // is part of the Config.
 //
 // [Link] and [Queue] use virtual time, and no sockets or goroutines. [Network] is a network in
-// memory for the transport, which under testing/synctest uses virtual time too. [Wrap] puts
+// memory for the transport, which under testing/synctest uses virtual time too. [WrapNetwork] puts
 // simulated links in front of a socket.
 package simnet
 

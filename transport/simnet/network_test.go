@@ -159,7 +159,7 @@ func TestNetworkReadEnds(t *testing.T) {
 	})
 }
 
-func TestWrap(t *testing.T) {
+func TestWrapNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
 		if err != nil {
@@ -210,8 +210,8 @@ func TestWrapChecksItsConfig(t *testing.T) {
 	if _, err := simnet.WrapNetwork(nil, simnet.Config{Loss: 2}, simnet.Config{}); err == nil {
 		t.Error("WrapNetwork took a bad configuration")
 	}
-	if _, err := simnet.Wrap(nil, simnet.Config{}, simnet.Config{Loss: 2}); err == nil {
-		t.Error("Wrap took a bad configuration")
+	if _, err := simnet.WrapNetwork(nil, simnet.Config{}, simnet.Config{Loss: 2}); err == nil {
+		t.Error("WrapNetwork took a bad configuration")
 	}
 	if _, err := simnet.NewNetwork(simnet.Config{Loss: 2}, simnet.Config{}); err == nil {
 		t.Error("NewNetwork took a bad configuration")

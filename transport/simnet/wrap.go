@@ -11,8 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Wrapped is a [transport.PacketConn] behind simulated links.
-type Wrapped struct {
+// wrapped is a [transport.PacketConn] behind simulated links.
+type wrapped struct {
 	pc            transport.PacketConn
 	clock         clock
 	outbox, inbox *mailbox
@@ -27,16 +27,16 @@ type Wrapped struct {
 	arrivals []time.Duration
 }
 
-// Wrap puts simulated links in front of pc, one for each direction, and owns pc from then on. The
+// wrap puts simulated links in front of pc, one for each direction, and owns pc from then on. The
 // error is that of [Config.Validate].
-func Wrap(pc transport.PacketConn, out, in Config) (*Wrapped, error) {
+func wrap(pc transport.PacketConn, out, in Config) (*wrapped, error) {
 	outLink, outErr := NewLink(out)
 	inLink, inErr := NewLink(in)
 	if err := errors.Join(outErr, inErr); err != nil {
 		return nil, err
 	}
 	c := newClock()
-	w := &Wrapped{
+	w := &wrapped{
 		pc: pc, clock: c, out: outLink, in: inLink,
 		outbox: newMailbox(c), inbox: newMailbox(c),
 	}
@@ -47,7 +47,7 @@ func Wrap(pc transport.PacketConn, out, in Config) (*Wrapped, error) {
 
 // Set changes the links while they run. The error is that of [Config.Validate]; nothing is changed
 // then.
-func (w *Wrapped) Set(out, in Config) error {
+func (w *wrapped) Set(out, in Config) error {
 	if err := errors.Join(out.Validate(), in.Validate()); err != nil {
 		return err
 	}
@@ -57,10 +57,10 @@ func (w *Wrapped) Set(out, in Config) error {
 }
 
 // ReadFrom returns the next datagram that has passed the link.
-func (w *Wrapped) ReadFrom(p []byte) (int, netip.AddrPort, error) { return w.inbox.read(p) }
+func (w *wrapped) ReadFrom(p []byte) (int, netip.AddrPort, error) { return w.inbox.read(p) }
 
 // WriteTo sends p over the link.
-func (w *Wrapped) WriteTo(p []byte, to netip.AddrPort) (int, error) {
+func (w *wrapped) WriteTo(p []byte, to netip.AddrPort) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -71,16 +71,16 @@ func (w *Wrapped) WriteTo(p []byte, to netip.AddrPort) (int, error) {
 }
 
 // SetReadDeadline ends ReadFrom at t.
-func (w *Wrapped) SetReadDeadline(t time.Time) error {
+func (w *wrapped) SetReadDeadline(t time.Time) error {
 	w.inbox.setDeadline(t)
 	return nil
 }
 
 // LocalAddr returns the address of the connection behind the links.
-func (w *Wrapped) LocalAddr() netip.AddrPort { return w.pc.LocalAddr() }
+func (w *wrapped) LocalAddr() netip.AddrPort { return w.pc.LocalAddr() }
 
 // Close waits until the written packets have passed the link, and closes the underlying connection.
-func (w *Wrapped) Close() error {
+func (w *wrapped) Close() error {
 	w.close.Do(func() {
 		w.mu.Lock()
 		w.closed = true
@@ -95,7 +95,7 @@ func (w *Wrapped) Close() error {
 }
 
 // carry sends a packet over a link into the mailbox at its end. It is called with the lock held.
-func (w *Wrapped) carry(link *Link, to *mailbox, addr netip.AddrPort, data []byte) {
+func (w *wrapped) carry(link *Link, to *mailbox, addr netip.AddrPort, data []byte) {
 	w.arrivals = link.Send(w.arrivals[:0], w.clock.now(), len(data)+overhead)
 	for _, at := range w.arrivals {
 		to.put(at, addr, data)
@@ -103,7 +103,7 @@ func (w *Wrapped) carry(link *Link, to *mailbox, addr netip.AddrPort, data []byt
 }
 
 // send is the goroutine that writes packets that have passed the link.
-func (w *Wrapped) send() {
+func (w *wrapped) send() {
 	for {
 		p, err := w.outbox.take()
 		if err != nil {
@@ -116,7 +116,7 @@ func (w *Wrapped) send() {
 }
 
 // receive is the goroutine that reads packets into the link.
-func (w *Wrapped) receive() {
+func (w *wrapped) receive() {
 	buf := make([]byte, maxPacket)
 	for {
 		n, from, err := w.pc.ReadFrom(buf)
@@ -130,7 +130,7 @@ func (w *Wrapped) receive() {
 	}
 }
 
-func (w *Wrapped) isClosed() bool {
+func (w *wrapped) isClosed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.closed
@@ -142,7 +142,7 @@ type WrappedNetwork struct {
 
 	mu      sync.Mutex
 	out, in Config
-	open    []*Wrapped
+	open    []*wrapped
 	count   uint64 // of connections ever opened; makes their seeds differ
 }
 
@@ -170,12 +170,12 @@ func (n *WrappedNetwork) ListenPacket(addr string) (transport.PacketConn, error)
 	out, in := n.out, n.in
 	out.Seed += n.count
 	in.Seed += n.count
-	w, err := Wrap(pc, out, in)
+	w, err := wrap(pc, out, in)
 	if err != nil {
 		return nil, errors.Join(err, pc.Close())
 	}
 	n.count++
-	n.open = append(slices.DeleteFunc(n.open, (*Wrapped).isClosed), w)
+	n.open = append(slices.DeleteFunc(n.open, (*wrapped).isClosed), w)
 	return w, nil
 }
 
@@ -188,7 +188,7 @@ func (n *WrappedNetwork) Set(out, in Config) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.out, n.in = out, in
-	n.open = slices.DeleteFunc(n.open, (*Wrapped).isClosed)
+	n.open = slices.DeleteFunc(n.open, (*wrapped).isClosed)
 	for _, w := range n.open {
 		if err := w.Set(out, in); err != nil {
 			return err

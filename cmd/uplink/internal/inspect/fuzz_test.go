@@ -8,8 +8,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/capture"
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/internal/capture"
 	"github.com/uplink-rpc/uplink/internal/record"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"

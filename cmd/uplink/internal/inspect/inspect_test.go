@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
-	"github.com/uplink-rpc/uplink/capture/tap"
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	records "github.com/uplink-rpc/uplink/internal/capture"
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/record"
@@ -75,7 +75,7 @@ func (c *scenario) capture(t *testing.T, path string) ds.Stats {
 	up := c.link
 	up.Delay, up.Seed = 40*ms, 5
 	network := uplinktest.NewNetwork(t, up, simnet.Config{Delay: 40 * ms, Loss: up.Loss, Seed: 6})
-	c.ds.Hooks.Tap, c.ds.OnMessage = tap.New(w), func(p *ds.Player, b []byte) { uplinktest.Must(t, p.SendReliable(b)) }
+	c.ds.Hooks.Tap, c.ds.OnMessage = w.Tap(), func(p *ds.Player, b []byte) { uplinktest.Must(t, p.SendReliable(b)) }
 	rpcs := []string{"A", "B"}
 	if c.reliable {
 		rpcs = append(rpcs, "R")
@@ -204,13 +204,13 @@ func TestRotated(t *testing.T) {
 	path, st := c.play(t)
 	var frames, dropped uint64
 	for i := 0; ; i++ {
-		if _, err := os.Stat(capture.FileName(path, i)); err != nil {
+		if _, err := os.Stat(records.FileName(path, i)); err != nil {
 			if i < 4 {
 				t.Fatalf("only %d files", i)
 			}
 			break
 		}
-		sum, _, err := open(t, capture.FileName(path, i), Options{})
+		sum, _, err := open(t, records.FileName(path, i), Options{})
 		uplinktest.Must(t, err)
 		for _, r := range sum.RPCs {
 			frames += r.Stats.Frames() + r.Undecoded
@@ -261,8 +261,8 @@ func TestCut(t *testing.T) {
 	last := 0
 	for n := 1; n < len(data); n += thin(17) {
 		sum, _, err := Run(bytes.NewReader(data[:n]), Options{})
-		var at *capture.FileError
-		if !errors.As(err, &at) || at.Offset > int64(n) || !errors.Is(err, capture.ErrCut) {
+		var at *records.FileError
+		if !errors.As(err, &at) || at.Offset > int64(n) || !errors.Is(err, records.ErrCut) {
 			t.Fatalf("%d bytes: %v", n, err)
 		}
 		if sum == nil {
@@ -344,7 +344,7 @@ func TestHostile(t *testing.T) {
 		w, err := capture.Create(path, capture.Config{})
 		uplinktest.Must(t, err)
 		network := uplinktest.NewNetwork(t, simnet.Config{}, simnet.Config{})
-		srv := uplinktest.Serve(t, network, ds.Config{Hooks: ds.Hooks{Tap: tap.New(w)}, Tuning: ds.Tuning{DeliverLate: true}, Limits: ds.Limits{RateSlack: 4}}, func(s *ds.Server) error {
+		srv := uplinktest.Serve(t, network, ds.Config{Hooks: ds.Hooks{Tap: w.Tap()}, Tuning: ds.Tuning{DeliverLate: true}, Limits: ds.Limits{RateSlack: 4}}, func(s *ds.Server) error {
 			return ds.Handle(s, "A", func(*ds.Player, ds.Frame[uplinktest.Move]) {})
 		})
 		typ, err := schema.Compile[uplinktest.Move]("A", 0)

@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/uplink-rpc/uplink/capture"
+	"github.com/uplink-rpc/uplink/internal/capture"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/record"
 	"github.com/uplink-rpc/uplink/rpcdelta"

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/capture"
-	"github.com/uplink-rpc/uplink/capture/tap"
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	records "github.com/uplink-rpc/uplink/internal/capture"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -45,7 +45,7 @@ func (c *scenario) play(t *testing.T) (path string) {
 	up := c.link
 	up.Delay, up.Seed = 40*ms, 5
 	network := uplinktest.NewNetwork(t, up, simnet.Config{Delay: 40 * ms, Loss: up.Loss, Seed: 6})
-	c.ds.Hooks.Tap, c.ds.OnMessage = tap.New(w), func(*ds.Player, []byte) {}
+	c.ds.Hooks.Tap, c.ds.OnMessage = w.Tap(), func(*ds.Player, []byte) {}
 	srv := uplinktest.Serve(t, network, c.ds, func(s *ds.Server) error {
 		nothing := func(*ds.Player, ds.Frame[uplinktest.Move]) {}
 		return errors.Join(ds.Handle(s, "A", nothing), ds.Handle(s, "R", nothing))
@@ -119,7 +119,7 @@ func TestRotated(t *testing.T) {
 		c := scenario{frames: 2000, link: simnet.Config{Loss: 0.05, Jitter: 5 * ms}, capture: capture.Config{MaxBytes: 64 << 10, Keep: 100}}
 		path := c.play(t)
 		for i := range 4 {
-			r, err := PlaySelf(t.Context(), load(t, capture.FileName(path, i), 0), Options{Speed: 10})
+			r, err := PlaySelf(t.Context(), load(t, records.FileName(path, i), 0), Options{Speed: 10})
 			uplinktest.Must(t, err)
 			if r.Different != 0 || r.Missing != 0 || r.Same < 500 || (r.Skipped > 100) != (i > 0) {
 				t.Errorf("file %d: %+v", i, r)
@@ -193,7 +193,7 @@ func TestLoadCut(t *testing.T) {
 		uplinktest.Must(t, err)
 		for _, n := range slices.Sorted(slices.Values([]int{0, 5, 100, len(data) / 2, len(data) - 1})) {
 			plan, err := Load(bytes.NewReader(data[:n]), 0, 0)
-			var at *capture.FileError
+			var at *records.FileError
 			if !errors.As(err, &at) || plan == nil && n > 200 {
 				t.Fatalf("%d bytes: %v", n, err)
 			}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/capture"
-	"github.com/uplink-rpc/uplink/capture/tap"
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
 	"github.com/uplink-rpc/uplink/ds"
@@ -65,7 +64,7 @@ func play(t *testing.T) []byte {
 		}
 		return err
 	}
-	srv := uplinktest.Serve(t, network, ds.Config{Hooks: ds.Hooks{Tap: tap.New(w)}, Joined: func(p *ds.Player) { joined <- p }}, func(s *ds.Server) (err error) {
+	srv := uplinktest.Serve(t, network, ds.Config{Hooks: ds.Hooks{Tap: w.Tap()}, Joined: func(p *ds.Player) { joined <- p }}, func(s *ds.Server) (err error) {
 		road, err = ds.NewWorld(s, "road", ds.WorldConfig[car]{Initial: initial})
 		uplinktest.Must(t, err)
 		town, err = ds.NewWorld(s, "town", ds.WorldConfig[car]{Areas: true})

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/web"
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
 )
@@ -35,7 +36,7 @@ type Config struct {
 	// Ready returns why /readyz should answer with the status 503; nil: never.
 	Ready func() error
 	// Source is the source of the dashboard at /; nil disables the dashboard.
-	Source    dashboard.Source
+	Source    *ds.Server
 	Dashboard dashboard.Config
 	// Handlers are others by the prefix of their paths, "/demo/" say, which they see.
 	Handlers map[string]http.Handler

@@ -6,5 +6,6 @@
 // a file record by record. Package record has the types of the records, and docs/capture.md the
 // format.
 //
-// The package opens no socket and decodes no payload. Package tap connects a Writer to a ds.Server.
+// The package opens no socket and decodes no payload. The public package capture connects a Writer
+// to a ds.Server.
 package capture

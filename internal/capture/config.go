@@ -16,9 +16,8 @@ import (
 
 // The defaults of a [Config].
 const (
-	DefaultMaxBytes = 256 << 20
-	DefaultKeep     = 4
-
+	defaultMaxBytes   = 256 << 20
+	defaultKeep       = 4
 	defaultQueueBytes = 16 << 20
 )
 
@@ -52,8 +51,8 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	c.MaxBytes = cmp.Or(c.MaxBytes, DefaultMaxBytes)
-	c.Keep = cmp.Or(c.Keep, DefaultKeep)
+	c.MaxBytes = cmp.Or(c.MaxBytes, defaultMaxBytes)
+	c.Keep = cmp.Or(c.Keep, defaultKeep)
 	c.QueueBytes = cmp.Or(c.QueueBytes, defaultQueueBytes)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	switch {
