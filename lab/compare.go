@@ -11,9 +11,9 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/chart"
 	"github.com/uplink-rpc/uplink/internal/table"
+	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/lab/internal/compare"
 	"github.com/uplink-rpc/uplink/lab/internal/peer"
-	"github.com/uplink-rpc/uplink/trace"
 )
 
 // ownTraces are the traces of the repository, relative to this folder.

@@ -12,8 +12,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/bench"
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/internal/table"
+	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/rpcdelta"
-	"github.com/uplink-rpc/uplink/trace"
 )
 
 type analyzeOptions struct {

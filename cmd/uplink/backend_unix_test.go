@@ -15,8 +15,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/backend"
 	"github.com/uplink-rpc/uplink/internal/sample"
+	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/trace"
 )
 
 // read returns what an HTTP server answers.

@@ -16,7 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/spectate/spectatetest"
 	"github.com/uplink-rpc/uplink/internal/capture"
 	"github.com/uplink-rpc/uplink/internal/sample"
-	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/internal/trace"
 )
 
 // try runs a command line to its end, and checks its exit code.

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/sample"
+	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/sidecar"
-	"github.com/uplink-rpc/uplink/trace"
 )
 
 // TestAgones runs a server under the SDK server of a test. Players join at the address that it

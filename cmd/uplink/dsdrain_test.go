@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/sample"
-	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/internal/trace"
 )
 
 // startServer starts uplink ds as a program of its own, and returns what sends it a signal.

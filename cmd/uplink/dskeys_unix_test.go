@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/sample"
+	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/trace"
 )
 
 // TestKeyFiles replaces the key files of a running server, which has two. Tokens of both keys are

@@ -15,7 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load/soak"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load/visits"
 	"github.com/uplink-rpc/uplink/internal/sample"
-	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/internal/trace"
 )
 
 // parse runs a command line that ends, and reads what it prints as one value of JSON.

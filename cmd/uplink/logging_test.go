@@ -12,8 +12,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/keylog"
 	"github.com/uplink-rpc/uplink/internal/sample"
+	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/trace"
 )
 
 // TestLogJSON checks that a server logs as JSON, including the events of connections.

@@ -12,7 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/dsreport"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
 	"github.com/uplink-rpc/uplink/internal/sample"
-	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/internal/trace"
 )
 
 // TestSoakInterrupted begins a soak of real sockets with traces of its own.

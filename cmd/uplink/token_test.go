@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/sample"
+	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/token"
-	"github.com/uplink-rpc/uplink/trace"
 )
 
 // keygen creates keys in a temporary directory and returns the path of the server's key.

@@ -10,7 +10,7 @@ import (
 	"embed"
 	"sync"
 
-	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/internal/trace"
 )
 
 // Files contains NAME.csv.gz, NAME.schema.json and NAME.README.txt of every sample.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/sample"
-	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/internal/trace"
 )
 
 func Example() {

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/trace"
 )
 
 var (

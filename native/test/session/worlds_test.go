@@ -18,8 +18,8 @@ import (
 	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
+	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/trace"
 )
 
 // ball is an object of the world.

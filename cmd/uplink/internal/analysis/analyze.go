@@ -10,9 +10,9 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/bench"
+	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/trace"
 )
 
 // adaptive returns a config for the adaptive codec, without measuring times, whose progress adds

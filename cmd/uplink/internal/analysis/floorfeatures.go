@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/trace"
 )
 
 // features are what component k of f is predicted from at frame n: its own past

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/sample"
+	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/trace"
 )
 
 func TestMain(m *testing.M) { uplinktest.Main(m) }

@@ -6,9 +6,9 @@ import (
 	"io"
 	"slices"
 
+	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/trace"
 )
 
 // Play is what one session called of one RPC, in a capture.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/internal/trace"
 )
 
 // Bot is one player: a client, and what it does at each of its turns.

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
+	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/trace"
 )
 
 // Bound is how far what the server gets of a field may be from what the client has: of a vector the

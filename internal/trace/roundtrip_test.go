@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/sample"
+	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/trace"
 )
 
 // TestRoundTrip writes and reads frames of random schemas.

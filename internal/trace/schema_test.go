@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/uplink-rpc/uplink/trace"
+	"github.com/uplink-rpc/uplink/internal/trace"
 )
 
 func TestSchemaPath(t *testing.T) {

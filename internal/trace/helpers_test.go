@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/schematest"
+	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/schema"
-	"github.com/uplink-rpc/uplink/trace"
 )
 
 // written returns a file with the given frames.
