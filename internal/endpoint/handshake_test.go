@@ -185,7 +185,7 @@ func TestHintsOfAllShards(t *testing.T) {
 			t.Errorf("answered by %x", hints)
 		}
 		for i := range 1000 {
-			d.now = d.shards[0].start.Add(time.Duration(i) * time.Millisecond)
+			d.now = d.shards[shards-1].start.Add(time.Duration(i) * time.Millisecond) // the last one that started
 			for _, s := range d.shards {
 				s.receive(d.now, datagram{on(place(i)), stray})
 			}
