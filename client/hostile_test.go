@@ -33,7 +33,7 @@ type attack struct {
 
 // maxHeld bounds the lists of a connection with two worlds that a server can make longer.
 var maxHeld = map[string]int{
-	"offers": replication.MaxStreams, "worlds": 6, "streams": 2, "requests": 1,
+	"offers": replication.MaxReplicas, "worlds": 6, "streams": 2, "requests": 1,
 	"initial bytes": replication.MaxInitial, "snapshot bytes": 32 << 20, "objects": snapshot.MaxObjects * 5 / 4,
 	"updates": 128, "spare updates": 2*128 + 1,
 }
@@ -49,7 +49,7 @@ var attacks = []attack{
 		var all [][]byte
 		for i := range 300 {
 			o := v.crate
-			o.Number, o.Name, o.Fields = uint8(i%replication.MaxStreams), fmt.Sprint("world ", i), []string{"other"}
+			o.Number, o.Name, o.Fields = uint8(i%replication.MaxReplicas), fmt.Sprint("world ", i), []string{"other"}
 			if i%3 == 0 {
 				o.Name = v.crate.Name // refused, and logged
 			}
@@ -79,7 +79,7 @@ var attacks = []attack{
 	}},
 	{name: "offers out of range", ends: true, run: func(r *rogue, v *victim) {
 		for _, change := range []func(*replication.Offer){
-			func(o *replication.Offer) { o.Number = replication.MaxStreams },
+			func(o *replication.Offer) { o.Number = replication.MaxReplicas },
 			func(o *replication.Offer) { o.Name = strings.Repeat("n", replication.MaxName+1) },
 			func(o *replication.Offer) { o.Fields = make([]string, 12000) },
 			func(o *replication.Offer) { o.RateHz = math.NaN() },
@@ -186,7 +186,7 @@ var attacks = []attack{
 	}},
 	{name: "ticks that jump", run: jumps},
 	{name: "inputs of negative ticks", run: func(r *rogue, v *victim) {
-		world, err := statesync.NewWorld(v.format.Schema, v.config)
+		world, err := statesync.NewShared(v.format.Schema, v.config)
 		uplinktest.Must(r.t, err)
 		sender, err := world.NewSender(v.config)
 		uplinktest.Must(r.t, err)

@@ -153,7 +153,7 @@ func TestServerViolations(t *testing.T) {
 		{"request to bind twice", encoded(t, &message.BindRequest{Name: "Explosion"}), message.ErrMalformed},
 		{"message of a client", replication.AppendReply(nil, 1, replication.Request), message.ErrMalformed},
 		{"malformed offer", []byte{byte(message.Offer), 0xff}, message.ErrMalformed},
-		{"world number out of range", []byte{byte(message.Stop), replication.MaxStreams}, message.ErrMalformed},
+		{"world number out of range", []byte{byte(message.Stop), replication.MaxReplicas}, message.ErrMalformed},
 		{"message too long", message.AppendMessage(nil, make([]byte, client.MaxMessage+1)), message.ErrMalformed},
 		{"64 offers of worlds at once", offer, session.ErrProtocol},
 		{"message", message.AppendMessage(nil, []byte("hello")), nil},

@@ -136,7 +136,7 @@ func (l *link) bound(b []byte) error {
 
 // offerRate limits the offers of worlds that a connection accepts, over all reconnections. Each
 // offer of a subscribed world creates a decoder, and is logged if it is refused.
-var offerRate = ratelimit.Rate{PerSecond: 1, Burst: 4 * replication.MaxStreams}
+var offerRate = ratelimit.Rate{PerSecond: 1, Burst: 4 * replication.MaxReplicas}
 
 // Message handles a message of the reliable channel: the game's own messages, and the offers and
 // initial states of replication streams.

@@ -305,7 +305,7 @@ func (v *victim) sendDown(r *rogue, number uint8, m []byte) {
 
 // sendSnapshots sends n snapshots of crates, each with its tick and objects, and acknowledges them.
 func (v *victim) sendSnapshots(r *rogue, number uint8, n uint16, tick func(n uint16) uint64, fill func(*snapshot.Set)) {
-	world := snapshot.NewWorld(v.crates.Schema(), nil)
+	world := snapshot.NewHistory(v.crates.Schema(), nil)
 	var enc snapshot.Encoder
 	var receipts snapshot.Receipts
 	var ticks replication.Ticks
@@ -378,7 +378,7 @@ func hordes(r *rogue, v *victim) {
 	for n := range uint64(400) {
 		cfg := v.config
 		cfg.First, cfg.Budget = n, 4*replication.MaxPart
-		world, err := statesync.NewWorld(v.format.Schema, cfg)
+		world, err := statesync.NewShared(v.format.Schema, cfg)
 		uplinktest.Must(r.t, err)
 		sender, err := world.NewSender(cfg)
 		uplinktest.Must(r.t, err)

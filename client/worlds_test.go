@@ -54,8 +54,8 @@ type rink struct {
 	typ      *snapshot.Type[puck]
 	goals    *snapshot.Type[goal]
 	world    *replication.World
-	streams  *replication.Streams
-	stream   *replication.Stream
+	streams  *replication.Replicas
+	stream   *replication.Replica
 	codec    string
 	toClient fakeconn.Conn
 	toServer fakeconn.Conn
@@ -86,7 +86,7 @@ func newRink(t testing.TB, codec string) *rink {
 	r.conn = newConn(Config{Logger: slog.New(slog.DiscardHandler), Transport: Transport{BindTimeout: time.Second}}, "nowhere")
 	r.worlds = r.conn.subscriptions.Open(&r.toServer)
 	r.worlds.Show(r.now)
-	r.streams = replication.NewStreams(&r.toClient)
+	r.streams = replication.NewReplicas(&r.toClient)
 	if codec == replication.StateCodec {
 		r.stream, err = w.OfferState(r.streams, replication.StateConfig{Bandwidth: 1_000_000_000})
 	} else {

@@ -49,10 +49,10 @@ type Player struct {
 	leaves   atomic.Bool // the player is told to leave
 
 	quota   playerQuota
-	moved   atomic.Bool                         // a call of Config.Hooks.Moved waits
-	kicked  atomic.Bool                         // frames that wait are not delivered
-	failure atomic.Pointer[error]               // first panic of a callback for the player; set before kicked
-	streams atomic.Pointer[replication.Streams] // nil if no world was offered
+	moved   atomic.Bool                          // a call of Config.Hooks.Moved waits
+	kicked  atomic.Bool                          // frames that wait are not delivered
+	failure atomic.Pointer[error]                // first panic of a callback for the player; set before kicked
+	streams atomic.Pointer[replication.Replicas] // nil if no world was offered
 
 	delivered atomic.Uint64
 	missed    atomic.Uint64

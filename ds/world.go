@@ -128,14 +128,14 @@ func (w *served) join(s *Server) error {
 }
 
 // streamsOf returns the player's streams, to which the world can be offered.
-func (w *served) streamsOf(p *Player) (*replication.Streams, error) {
+func (w *served) streamsOf(p *Player) (*replication.Replicas, error) {
 	if err := w.join(p.server); err != nil {
 		return nil, err
 	}
 	if s := p.streams.Load(); s != nil {
 		return s, nil
 	}
-	p.streams.CompareAndSwap(nil, replication.NewStreams(downlink{p.conn, p.server, &p.bindings})) // players without worlds have none
+	p.streams.CompareAndSwap(nil, replication.NewReplicas(downlink{p.conn, p.server, &p.bindings})) // players without worlds have none
 	return p.streams.Load(), nil
 }
 
@@ -320,7 +320,7 @@ func (s *SnapshotStream) See(areas ...area.ID) { s.stream.See(areas) }
 type playerStream struct {
 	player *Player
 	of     *served
-	stream *replication.Stream
+	stream *replication.Replica
 }
 
 // Send sends the world's newest tick to this player alone, for games that send to some players less

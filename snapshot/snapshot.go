@@ -43,7 +43,7 @@ type World[T any] struct {
 
 // stored is a world, and the payloads of its newest snapshot.
 type stored struct {
-	world    *snapshot.World
+	world    *snapshot.History
 	newest   *snapshot.Set
 	encoder  snapshot.Encoder
 	payloads []payload
@@ -64,7 +64,7 @@ func NewWorld[T any](name string, initial func(put func(id uint16, generation ui
 	if err != nil {
 		return nil, err
 	}
-	return &World[T]{typ, &stored{world: snapshot.NewWorld(typ.Schema(), first)}}, nil
+	return &World[T]{typ, &stored{world: snapshot.NewHistory(typ.Schema(), first)}}, nil
 }
 
 func compile[T any](name string, initial func(put func(id uint16, generation uint8, v *T) error) error) (*snapshot.Type[T], *snapshot.Set, error) {

@@ -55,7 +55,7 @@ type Config struct {
 type World[T any] struct {
 	typ       *snapshot.Type[T]
 	cfg       statesync.Config
-	world     *statesync.World
+	world     *statesync.Shared
 	next, set *snapshot.Set // being put; of the newest tick
 }
 
@@ -66,7 +66,7 @@ func NewWorld[T any](name string, ticksPerSecond float64, cfg Config) (*World[T]
 	if err != nil {
 		return nil, err
 	}
-	w, err := statesync.NewWorld(typ.Schema(), c)
+	w, err := statesync.NewShared(typ.Schema(), c)
 	if err != nil {
 		return nil, err
 	}

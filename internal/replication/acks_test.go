@@ -35,8 +35,8 @@ func TestAcksInFront(t *testing.T) {
 		if datagrams != 1 || sent[0] != byte(message.DownAck) || !bytes.Equal(rest, msg) || len(sent) > len(msg)+6 {
 			t.Fatalf("%d datagrams, the last is %x", datagrams, sent)
 		}
-		must(t, p.streams.HandleAck(ack, p.now))
-		if st := p.stream.Stats(); st.Acked != uint64(n+3) {
+		must(t, p.replicas.HandleAck(ack, p.now))
+		if st := p.replica.Stats(); st.Acked != uint64(n+3) {
 			t.Errorf("%d snapshots are acked, want %d", st.Acked, n+3)
 		}
 	}

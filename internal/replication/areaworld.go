@@ -74,80 +74,15 @@ func (w *areaWorld) apply() {
 	w.Commit()
 }
 
-// WithAreas makes a new world one of which each client sees some areas. enter is the number of
-// bytes of a message for the objects that enter a client's view.
-func (w *World) WithAreas(enter int) error {
-	if len(w.snapshots.initial) > 0 {
-		return fmt.Errorf("replication: world %s: WorldConfig.Initial and Areas: want one of them", w.name)
-	}
-	w.areas = &areaWorld{World: areas.NewWorld(), enter: enter}
-	w.areas.add(w.schema)
-	w.plan.room = areaEncodings
-	w.snapshots.offer.Areas = true
-	w.stateErr = fmt.Errorf("replication: world %s: it has areas, so it cannot be sent as state", w.name)
-	return nil
-}
-
 // add adds a type of objects.
 func (w *areaWorld) add(s *snapshot.Schema) {
 	w.types, w.tick = append(w.types, w.AddType(s)), append(w.tick, areaTick{})
-}
-
-// AddType adds a type of objects to a world with areas that has not been offered, and returns its
-// number.
-func (w *World) AddType(name string, fields []string, s *snapshot.Schema) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	offer := w.snapshots.offer
-	offer.Types = append(offer.Types, OfferedType{Name: name, Fields: fields})
-	switch {
-	case w.areas == nil:
-		return 0, fmt.Errorf("replication: world %s: type %s: set WorldConfig.Areas", w.name, name)
-	case len(w.streams) > 0 || w.begun > 0:
-		return 0, fmt.Errorf("replication: world %s: type %s: add it before the first tick and the first offer", w.name, name)
-	case offer.check() != nil:
-		return 0, fmt.Errorf("replication: world %s: type %s: %w", w.name, name, offer.check())
-	}
-	w.snapshots.offer = offer
-	w.areas.add(s)
-	return len(w.areas.types) - 1, nil
 }
 
 var (
 	errNotBegun = errors.New("no tick has begun: call Begin first")
 	errNoAreas  = errors.New("it is in areas: set WorldConfig.Areas")
 )
-
-// Put adds an object of a type to the tick that Begin began, by ascending id.
-func (w *World) Put(typ int, o snapshot.Object, row []int32, in ...area.ID) (err error) {
-	switch {
-	case w.open == nil:
-		err = errNotBegun
-	case w.areas != nil:
-		err = w.areas.tick[typ].put(o, row, in)
-	case len(in) > 0:
-		err = errNoAreas
-	default:
-		err = w.open.Add(o, row)
-	}
-	if err != nil {
-		return fmt.Errorf("replication: world %s: put object %d: %w", w.name, o.ID, err)
-	}
-	return nil
-}
-
-// See sets the areas that the player of a stream sees, by descending priority. It reports false if
-// the world has none.
-func (s *Stream) See(in []area.ID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	snd, ok := s.sender.(*areaSender)
-	if ok {
-		snd.see = append(snd.see[:0], in...)
-		snd.view.See(snd.see)
-	}
-	return ok
-}
 
 // areaSender encodes the messages to one player of a world with areas.
 type areaSender struct {

@@ -34,14 +34,6 @@ type Observer interface {
 	Encoded(bytes int)
 }
 
-// Observe sets an observer, for measurements. Call it before the first tick.
-func (w *World) Observe(o Observer) {
-	w.encodings.observer = o
-	if w.areas != nil {
-		w.areas.Observer = o
-	}
-}
-
 // encoding is a message: the tick, and the payload.
 type encoding struct {
 	once    sync.Once

@@ -151,7 +151,7 @@ func FuzzParse(f *testing.F) {
 func TestOfferLimits(t *testing.T) {
 	good := Offer{Name: "cubes", RateHz: 60, TickHz: 60}
 	for name, change := range map[string]func(*Offer){
-		"number":     func(o *Offer) { o.Number = MaxStreams },
+		"number":     func(o *Offer) { o.Number = MaxReplicas },
 		"no name":    func(o *Offer) { o.Name = "" },
 		"name":       func(o *Offer) { o.Name = strings.Repeat("x", MaxName+1) },
 		"fields":     func(o *Offer) { o.Fields = make([]string, maxFields+1) },
@@ -198,7 +198,7 @@ func TestInvalidReplies(t *testing.T) {
 		nil,
 		{3},
 		{3, 1, 1},
-		{MaxStreams, 1},
+		{MaxReplicas, 1},
 		{3, byte(answers)},
 		{NoOffer, byte(Refused)},
 		explained(NoOffer, Ready, unknown),
@@ -206,7 +206,7 @@ func TestInvalidReplies(t *testing.T) {
 		explained(NoOffer, Refused, other),
 		explained(NoOffer-1, Refused, unknown),
 	} {
-		if err := p.streams.HandleReply(b, &p.queue, p.now); !errors.Is(err, message.ErrMalformed) {
+		if err := p.replicas.HandleReply(b, &p.queue, p.now); !errors.Is(err, message.ErrMalformed) {
 			t.Errorf("%x: %v", b, err)
 		}
 		if _, _, _, err := parseReply(b); !errors.Is(err, message.ErrMalformed) {

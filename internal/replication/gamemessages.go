@@ -16,25 +16,6 @@ const MaxGameMessage = message.MaxMessage
 // the oldest are delivered early.
 const maxHeld = 256 << 10
 
-// SendGameMessage sends a message of the game over the reliable channel. The client delivers it
-// with the first message of the world of that tick or a later one. It returns ErrNotReady while the
-// client has not subscribed.
-func (s *Stream) SendGameMessage(tick uint64, msg []byte) error {
-	switch {
-	case len(msg) > MaxGameMessage:
-		return fmt.Errorf("replication: %s to player %d: a message of %d bytes, at most %d can be sent", s.mode.offer.Name, s.player.ID(), len(msg), MaxGameMessage)
-	case s.mode.offer.CheckTick(tick) != nil:
-		return s.mode.offer.CheckTick(tick)
-	case !s.is(ready):
-		return ErrNotReady
-	}
-	b := append(make([]byte, 0, 2+binary.MaxVarintLen64+len(msg)), byte(message.GameMessage), s.number)
-	if err := s.player.SendReliable(append(binary.AppendUvarint(b, tick), msg...)); err != nil {
-		return fmt.Errorf("replication: %s to player %d: %w", s.mode.offer.Name, s.player.ID(), err)
-	}
-	return nil
-}
-
 // gameMessage is a message of the game that counts from a tick on.
 type gameMessage struct {
 	tick uint64

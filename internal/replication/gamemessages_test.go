@@ -50,7 +50,7 @@ func TestGameMessages(t *testing.T) {
 			},
 			"message": func(rt *rapid.T) {
 				at := tick + uint64(rapid.IntRange(0, 3).Draw(rt, "ahead"))
-				must(t, p.stream.SendGameMessage(at, binary.LittleEndian.AppendUint32(nil, uint32(len(ticks)))))
+				must(t, p.replica.SendGameMessage(at, binary.LittleEndian.AppendUint32(nil, uint32(len(ticks)))))
 				underway, ticks = append(underway, append([]byte(nil), p.toClient.Last...)), append(ticks, at)
 			},
 			"arrival": func(rt *rapid.T) {
@@ -80,7 +80,7 @@ func TestGameMessages(t *testing.T) {
 // TestGameMessageLimits checks what a client holds, and what is refused.
 func TestGameMessageLimits(t *testing.T) {
 	p := newPair(t)
-	if err := p.stream.SendGameMessage(1, nil); !errors.Is(err, ErrNotReady) {
+	if err := p.replica.SendGameMessage(1, nil); !errors.Is(err, ErrNotReady) {
 		t.Error(err)
 	}
 	p.subscribe()
@@ -88,12 +88,12 @@ func TestGameMessageLimits(t *testing.T) {
 		tick uint64
 		size int
 	}{{1, MaxGameMessage + 1}, {MaxTick + 1, 0}} {
-		if err := p.stream.SendGameMessage(c.tick, make([]byte, c.size)); err == nil {
+		if err := p.replica.SendGameMessage(c.tick, make([]byte, c.size)); err == nil {
 			t.Errorf("tick %d, %d bytes: no error", c.tick, c.size)
 		}
 	}
 	for i := range 100 {
-		must(t, p.stream.SendGameMessage(uint64(100+i), make([]byte, MaxGameMessage)))
+		must(t, p.replica.SendGameMessage(uint64(100+i), make([]byte, MaxGameMessage)))
 		must(t, p.reliable(message.Type(p.toClient.Last[0]), p.toClient.Last[1:]...))
 		if size := (i + 1 - len(p.probe.game)) * MaxGameMessage; size > maxHeld {
 			t.Fatalf("%d bytes are held", size)

@@ -43,7 +43,7 @@ func TestInvalidAcks(t *testing.T) {
 		}
 		want := uint64(0)
 		for name, b := range invalid {
-			err := hostile.streams.HandleAck(b, r.now)
+			err := hostile.replicas.HandleAck(b, r.now)
 			if err == nil {
 				t.Errorf("%s: ack %s is accepted", codec, name)
 			}
@@ -51,11 +51,11 @@ func TestInvalidAcks(t *testing.T) {
 				want++
 			}
 		}
-		if st := hostile.stream.Stats(); st.InvalidAcks != want || want < 6 {
+		if st := hostile.replica.Stats(); st.InvalidAcks != want || want < 6 {
 			t.Errorf("%s: %+v, want %d invalid acks", codec, st, want)
 		}
 		r.step()
-		if st := honest.stream.Stats(); st.Messages != 21 || st.BaselineAge != ackDelay+1 || st.InvalidAcks != 0 {
+		if st := honest.replica.Stats(); st.Messages != 21 || st.BaselineAge != ackDelay+1 || st.InvalidAcks != 0 {
 			t.Errorf("%s: the honest player has %+v", codec, st)
 		}
 	}
@@ -70,11 +70,11 @@ func TestStateReset(t *testing.T) {
 	}
 	p := r.players[0]
 	other := statesync.Ack{Epoch: 7, Newest: 19}
-	must(t, p.streams.HandleAck(other.Append([]byte{0}), r.now))
+	must(t, p.replicas.HandleAck(other.Append([]byte{0}), r.now))
 	reset := statesync.Ack{Reset: true, Newest: 15}
-	must(t, p.streams.HandleAck(reset.Append([]byte{0}), r.now))
+	must(t, p.replicas.HandleAck(reset.Append([]byte{0}), r.now))
 	r.step()
-	if st := p.stream.Stats(); st.Resets != 1 || st.BaselineAge != 0 || st.InvalidAcks != 0 {
+	if st := p.replica.Stats(); st.Resets != 1 || st.BaselineAge != 0 || st.InvalidAcks != 0 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -103,21 +103,21 @@ func FuzzStreams(f *testing.F) {
 			hostile, honest := r.players[0], r.players[1]
 			for b, reliable := range entries.All(in) {
 				if reliable {
-					_ = hostile.streams.HandleReply(b, &hostile.queue, r.now)
+					_ = hostile.replicas.HandleReply(b, &hostile.queue, r.now)
 				} else {
-					_ = hostile.streams.HandleAck(b, r.now)
+					_ = hostile.replicas.HandleAck(b, r.now)
 				}
 			}
 			hostile.queue.Send(0)
-			if st := hostile.stream.Stats(); st.Ready == 0 || st.Messages == 0 { // it unsubscribed, or resubscribed
+			if st := hostile.replica.Stats(); st.Ready == 0 || st.Messages == 0 { // it unsubscribed, or resubscribed
 				r.players = r.players[1:]
-				hostile.streams.Close()
+				hostile.replicas.Close()
 			}
 			for range 70 { // more than a ring
 				r.send()
-				must(t, honest.streams.HandleAck(r.appendAck(nil, uint16(r.tick-1-ackDelay), 1<<min(r.tick-1-ackDelay, 63)-1), r.now))
+				must(t, honest.replicas.HandleAck(r.appendAck(nil, uint16(r.tick-1-ackDelay), 1<<min(r.tick-1-ackDelay, 63)-1), r.now))
 			}
-			if st := honest.stream.Stats(); st.Messages != 80 || st.BaselineAge != ackDelay+1 {
+			if st := honest.replica.Stats(); st.Messages != 80 || st.BaselineAge != ackDelay+1 {
 				t.Fatalf("%s: the honest player has %+v", codec, st)
 			}
 		}
@@ -141,23 +141,23 @@ func TestSendQueueLength(t *testing.T) {
 			p.queue.Send(0)
 		}
 	}
-	if n := len(p.queue.streams); n != 1 {
+	if n := len(p.queue.replicas); n != 1 {
 		t.Errorf("the queue has %d entries", n)
 	}
 	p.Stall = 0
 	p.queue.Send(0)
 	size := uint64(len(r.world.snapshots.initial))
-	if n := len(p.queue.streams); n != 0 || p.stream.Stats().InitialBytes != size {
-		t.Errorf("%d entries are left, %+v", n, p.stream.Stats())
+	if n := len(p.queue.replicas); n != 0 || p.replica.Stats().InitialBytes != size {
+		t.Errorf("%d entries are left, %+v", n, p.replica.Stats())
 	}
 	request()
 	p.queue.Send(0)
-	if st := p.stream.Stats(); st.InitialBytes != 2*size {
+	if st := p.replica.Stats(); st.InitialBytes != 2*size {
 		t.Errorf("the initial state is not sent again: %+v", st)
 	}
 	request()
 	p.reply(r, Refused)
-	if p.queue.Send(time.Hour); len(p.queue.streams) != 0 || p.stream.Stats().InitialBytes != 2*size {
+	if p.queue.Send(time.Hour); len(p.queue.replicas) != 0 || p.replica.Stats().InitialBytes != 2*size {
 		t.Errorf("the initial state is sent to a client that unsubscribed")
 	}
 }
@@ -174,7 +174,7 @@ func TestInitialStateLimit(t *testing.T) {
 		p.reply(r, Request)
 		p.queue.Send(since)
 	}
-	before := p.stream.Stats().InitialBytes
+	before := p.replica.Stats().InitialBytes
 	if before < size*7/2 || before > size*(2+uint64(asked/initialInterval)) {
 		t.Errorf("%d bytes of an initial state of %d are sent", before, size)
 	}
@@ -184,7 +184,7 @@ func TestInitialStateLimit(t *testing.T) {
 		since += 100 * time.Millisecond
 		p.queue.Send(since)
 	}
-	if n := p.stream.Stats().InitialBytes; n != before+size || len(p.queue.streams) != 0 {
+	if n := p.replica.Stats().InitialBytes; n != before+size || len(p.queue.replicas) != 0 {
 		t.Errorf("%d bytes of %d after a wait", n-before, size)
 	}
 }
@@ -197,23 +197,23 @@ func TestLargeUntilAcked(t *testing.T) {
 		r := newRecording(t, SnapshotCodec, recorded(t, small, all), false, 1)
 		p := r.players[0]
 		run := func(ack bool) (messages uint64) {
-			before := p.stream.Stats().Messages
+			before := p.replica.Stats().Messages
 			for range tickHz {
 				if resubscribe {
 					p.reply(r, Refused)
 					p.reply(r, Ready)
 				}
 				r.next()
-				sent := p.stream.Stats().Messages
-				must(t, p.stream.Send(r.now))
-				if ack && p.stream.Stats().Messages > sent {
-					must(t, p.streams.HandleAck(r.appendAck(nil, uint16(r.tick-1), 0), r.now))
+				sent := p.replica.Stats().Messages
+				must(t, p.replica.Send(r.now))
+				if ack && p.replica.Stats().Messages > sent {
+					must(t, p.replicas.HandleAck(r.appendAck(nil, uint16(r.tick-1), 0), r.now))
 				}
 			}
-			return p.stream.Stats().Messages - before
+			return p.replica.Stats().Messages - before
 		}
-		if n := run(false); n != 4 || p.stream.Stats().Fragmented != n {
-			t.Errorf("%d messages in a second without acks, stats %+v", n, p.stream.Stats())
+		if n := run(false); n != 4 || p.replica.Stats().Fragmented != n {
+			t.Errorf("%d messages in a second without acks, stats %+v", n, p.replica.Stats())
 		}
 		if resubscribe {
 			continue
@@ -236,9 +236,9 @@ func TestSilentAllTheTime(t *testing.T) {
 				p.Back = r.now
 			}
 			r.next()
-			must(t, p.stream.Send(r.now))
+			must(t, p.replica.Send(r.now))
 		}
-		return p.stream.Stats().Messages
+		return p.replica.Stats().Messages
 	}
 	never, always := messages(false), messages(true)
 	if t.Logf("%d messages in a minute, %d if it is silent all the time", never, always); never > 20 || always < 2*never || always > 100 {
@@ -283,12 +283,12 @@ func TestHostileAcksMemory(t *testing.T) {
 						}
 						b := a.Append([]byte{0})
 						if codec == StateCodec {
-							_, epoch := p.stream.sender.(*stateSender).sender.Next()
+							_, epoch := p.replica.sender.(*stateSender).sender.Next()
 							s := statesync.Ack{None: h.none, Reset: h.reset && n%2 == 0, Epoch: epoch - 64}
 							s.Newest, s.Window = a.Newest, a.Window
 							b = s.Append([]byte{0})
 						}
-						_ = p.streams.HandleAck(b, r.now) // it may be of snapshots that were not sent
+						_ = p.replicas.HandleAck(b, r.now) // it may be of snapshots that were not sent
 					}
 				}
 				return allocs.Heap()
@@ -304,7 +304,7 @@ func TestHostileAcksMemory(t *testing.T) {
 
 // TestControlTypes checks that the numbers of streams fit the types of datagrams.
 func TestControlTypes(t *testing.T) {
-	for n := range uint8(MaxStreams) {
+	for n := range uint8(MaxReplicas) {
 		for _, kind := range []message.Type{message.Down, message.DownFragment} {
 			b := []byte{byte(kind) | n, 1}
 			if got, body, err := message.Split(b); got != kind || err != nil || Number(body) != n {

@@ -11,28 +11,28 @@ import (
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
-// hub holds the streams of a world, whatever codec each has, and sends to all of them.
+// hub holds the replicas of a world, whatever codec each has, and sends to all of them.
 type hub struct {
 	interval float64 // between two messages to a player, in ticks: at least 1
 
 	tick  atomic.Uint64                // the newest
 	ticks [snapshot.Ring]atomic.Uint64 // of the most recent snapshots, by number
 
-	mu      sync.Mutex
-	streams []*Stream
-	past    Stats // of closed streams
+	mu       sync.Mutex
+	replicas []*Replica
+	past     Stats // of closed replicas
 
 	// Of Broadcast, which allocates nothing once warm:
-	targets    []*Stream
+	targets    []*Replica
 	clock      func() time.Time
 	next, sent atomic.Int64 // index of the next target, and number of messages
 	err        atomic.Pointer[error]
 	work       sync.WaitGroup
-	helper     func()                     // runs and signals work; bound once
-	prepare    func([]*Stream, time.Time) // called before a tick is sent
+	helper     func()                      // runs and signals work; bound once
+	prepare    func([]*Replica, time.Time) // called before a tick is sent
 	start      time.Time
 	spread     time.Duration // over which messages leave, from start on
-	deferred   deferredStreams
+	deferred   deferredReplicas
 	flush      func() // writes what the players' Send has queued
 
 	// Of Release, likewise:
@@ -56,20 +56,20 @@ func (h *hub) Flush() {
 // spreadStep is the time between two groups of messages of a broadcast. Each costs a timer.
 const spreadStep = time.Millisecond
 
-// deferredStreams are streams whose messages wait, in the order of their departure. They are safe
+// deferredReplicas are replicas whose messages wait, in the order of their departure. They are safe
 // for concurrent use.
-type deferredStreams struct {
+type deferredReplicas struct {
 	mu    sync.Mutex
-	list  []deferredStream
+	list  []deferredReplica
 	first int // index of the first that waits
 }
 
-type deferredStream struct {
-	stream *Stream
-	at     time.Time
+type deferredReplica struct {
+	replica *Replica
+	at      time.Time
 }
 
-func (d *deferredStreams) add(s deferredStream) {
+func (d *deferredReplicas) add(s deferredReplica) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.list = append(d.list, s)
@@ -79,8 +79,8 @@ func (d *deferredStreams) add(s deferredStream) {
 	}
 }
 
-// due returns the number of streams that are due.
-func (d *deferredStreams) due(now time.Time) (n int) {
+// due returns the number of replicas that are due.
+func (d *deferredReplicas) due(now time.Time) (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for l := d.list[d.first:]; n < len(l) && !l[n].at.After(now); n++ {
@@ -88,9 +88,9 @@ func (d *deferredStreams) due(now time.Time) (n int) {
 	return n
 }
 
-// take removes and returns the first stream if it is due, or if all are to be sent now. Otherwise
-// it returns nil and when the first stream is due; ok is false if there is none.
-func (d *deferredStreams) take(now time.Time, all bool) (s *Stream, next time.Time, ok bool) {
+// take removes and returns the first replica if it is due, or if all are to be sent now. Otherwise
+// it returns nil and when the first replica is due; ok is false if there is none.
+func (d *deferredReplicas) take(now time.Time, all bool) (s *Replica, next time.Time, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.first == len(d.list) {
@@ -101,7 +101,7 @@ func (d *deferredStreams) take(now time.Time, all bool) (s *Stream, next time.Ti
 	if !all && first.at.After(now) {
 		return nil, first.at, true
 	}
-	s, *first = first.stream, deferredStream{}
+	s, *first = first.replica, deferredReplica{}
 	d.first++
 	return s, time.Time{}, true
 }
@@ -156,28 +156,28 @@ func (h *hub) release(now time.Time, all bool) (next time.Time, waits bool) {
 // minPlayersPerGoroutine bounds the goroutines of a broadcast: starting more would take longer.
 const minPlayersPerGoroutine = 4
 
-func (h *hub) add(s *Stream) {
+func (h *hub) add(s *Replica) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.streams = append(h.streams, s)
+	h.replicas = append(h.replicas, s)
 }
 
-// remove removes a closed stream and keeps its counts.
-func (h *hub) remove(s *Stream) {
+// remove removes a closed replica and keeps its counts.
+func (h *hub) remove(s *Replica) {
 	st := s.Stats()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if i := slices.Index(h.streams, s); i >= 0 {
-		h.streams = slices.Delete(h.streams, i, i+1)
+	if i := slices.Index(h.replicas, s); i >= 0 {
+		h.replicas = slices.Delete(h.replicas, i, i+1)
 		h.past.Add(&st)
 	}
 }
 
-func (h *hub) streamOf(p Player) *Stream {
+func (h *hub) replicaOf(p Player) *Replica {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if i := slices.IndexFunc(h.streams, func(s *Stream) bool { return s.player == p }); i >= 0 {
-		return h.streams[i]
+	if i := slices.IndexFunc(h.replicas, func(s *Replica) bool { return s.player == p }); i >= 0 {
+		return h.replicas[i]
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func (h *hub) streamOf(p Player) *Stream {
 // prepareAll prepares to send the newest tick.
 func (h *hub) prepareAll(now time.Time) {
 	h.mu.Lock()
-	h.targets = append(h.targets[:0], h.streams...)
+	h.targets = append(h.targets[:0], h.replicas...)
 	h.mu.Unlock()
 	h.prepare(h.targets, now)
 }
@@ -216,7 +216,7 @@ func (h *hub) Broadcast(clock func() time.Time, spread time.Duration) (int, erro
 	h.run()
 	h.work.Wait()
 	h.Flush()
-	clear(h.targets) // so that closed streams can be freed
+	clear(h.targets) // so that closed replicas can be freed
 	if err := h.err.Load(); err != nil {
 		return int(h.sent.Load()), *err
 	}
@@ -242,7 +242,7 @@ func (h *hub) run() {
 		case sent:
 			h.sent.Add(1)
 			if wait {
-				h.deferred.add(deferredStream{s, at})
+				h.deferred.add(deferredReplica{s, at})
 			}
 		case err != nil && !errors.Is(err, ErrNotReady) && !isSessionError(err):
 			first := err // err itself would escape

@@ -18,7 +18,7 @@ func TestBroadcastSpread(t *testing.T) {
 		r := newRecording(t, codec, recorded(t, small, 20), true, players)
 		left := func() (n int) {
 			for _, p := range r.players {
-				n += int(p.stream.Stats().Messages)
+				n += int(p.replica.Stats().Messages)
 			}
 			return n
 		}
@@ -45,8 +45,8 @@ func TestBroadcastSpread(t *testing.T) {
 		if n := left(); n != 2*players+2 {
 			t.Errorf("%s: %d messages have left when the third tick begins, want %d", codec, n, 2*players+2)
 		}
-		r.players[players-1].stream.Stop()
-		r.players[players-2].stream.pause()
+		r.players[players-1].replica.Stop()
+		r.players[players-2].replica.pause()
 		r.world.Release(r.now.Add(spread))
 		if n := left(); n != 3*players-2 {
 			t.Errorf("%s: %d messages have left, want %d", codec, n, 3*players-2)

@@ -2,16 +2,12 @@ package replication
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/message"
-	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/session"
 )
 
 // Fill returns the set of the objects that f puts. A nil f puts none.
@@ -51,7 +47,7 @@ func encodeInitial(s *snapshot.Schema, set *snapshot.Set, limit int) ([]byte, er
 	if set.Len() == 0 {
 		return nil, nil
 	}
-	w := snapshot.NewWorld(s, nil)
+	w := snapshot.NewHistory(s, nil)
 	w.Begin().CopyFrom(set)
 	out, _, err := new(snapshot.Encoder).Append(nil, w, snapshot.Baseline{Empty: true}, limit)
 	return out, err
@@ -81,12 +77,12 @@ const initialInterval = 10 * time.Second
 // SendQueue sends initial states in pieces. Its methods are for one goroutine at a time. The zero
 // value is ready.
 type SendQueue struct {
-	streams []*Stream
-	piece   []byte // buffer
+	replicas []*Replica
+	piece    []byte // buffer
 }
 
-// add adds a stream whose client requests the initial state.
-func (q *SendQueue) add(s *Stream) {
+// add adds a replica whose client requests the initial state.
+func (q *SendQueue) add(s *Replica) {
 	s.mu.Lock()
 	requested := s.phase == offered
 	if requested {
@@ -95,38 +91,15 @@ func (q *SendQueue) add(s *Stream) {
 	s.mu.Unlock()
 	if requested && !s.queued { // it may be in the queue since an earlier request
 		s.queued = true
-		q.streams = append(q.streams, s)
+		q.replicas = append(q.replicas, s)
 	}
 }
 
 // Send sends pieces while the reliable channel has room and the rate limit permits. since is a
 // monotonic time, from any start.
 func (q *SendQueue) Send(since time.Duration) {
-	q.streams = slices.DeleteFunc(q.streams, func(s *Stream) bool {
+	q.replicas = slices.DeleteFunc(q.replicas, func(s *Replica) bool {
 		s.queued = !s.sendInitialState(&q.piece, since)
 		return !s.queued
 	})
-}
-
-// sendInitialState sends pieces and reports whether nothing is left to send.
-func (s *Stream) sendInitialState(buf *[]byte, since time.Duration) (done bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	state := s.mode.initial
-	size := float64(len(state))
-	rate := ratelimit.Rate{PerSecond: size / initialInterval.Seconds(), Burst: 2 * size}
-	for s.phase == initial && s.sentInitial < len(state) {
-		n := min(maxPiece, len(state)-s.sentInitial)
-		if s.player.Unacked() >= maxUnacked || !s.pieces.Take(since, rate, float64(n)) {
-			return false
-		}
-		*buf = append((*buf)[:0], byte(message.Piece), s.number)
-		*buf = append(*buf, state[s.sentInitial:s.sentInitial+n]...)
-		if err := s.player.SendReliable(*buf); err != nil {
-			return !errors.Is(err, session.ErrBacklog)
-		}
-		s.sentInitial += n
-		s.stats.InitialBytes += uint64(n)
-	}
-	return true
 }

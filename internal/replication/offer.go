@@ -14,8 +14,8 @@ import (
 
 // Limits of replication streams. Sizes are in bytes.
 const (
-	// MaxStreams is the maximum number of streams of a player at the same time.
-	MaxStreams = 16
+	// MaxReplicas is the maximum number of streams of a player at the same time.
+	MaxReplicas = 16
 	// MaxPart is the size of the parts into which a message is split. The last one may be smaller.
 	MaxPart = transport.MaxPayload - 1 - fragment.HeaderSize
 	// MaxMessage is the maximum size of a message.
@@ -49,7 +49,7 @@ const (
 type Offer struct {
 	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // tells msgpack to leave the names out
 
-	// Number is the stream's number in messages, below MaxStreams.
+	// Number is the stream's number in messages, below MaxReplicas.
 	Number uint8
 	// Name is the name of the world.
 	Name string
@@ -94,8 +94,8 @@ func (o *Offer) Append(dst []byte) ([]byte, error) {
 // check returns an error that wraps message.ErrMalformed if no server sends the offer.
 func (o *Offer) check() error {
 	switch {
-	case o.Number >= MaxStreams:
-		return fmt.Errorf("%w: stream %d, want less than %d", message.ErrMalformed, o.Number, MaxStreams)
+	case o.Number >= MaxReplicas:
+		return fmt.Errorf("%w: stream %d, want less than %d", message.ErrMalformed, o.Number, MaxReplicas)
 	case o.Name == "" || len(o.Name) > MaxName:
 		return fmt.Errorf("%w: a world's name of %d bytes, want 1 to %d", message.ErrMalformed, len(o.Name), MaxName)
 	case len(o.PerTick) > len(o.Fields):
@@ -170,7 +170,7 @@ func AppendExplained(dst []byte, number uint8, a Answer, why *message.BindAnswer
 
 // parseReply parses a reply without its type. why is nil if it explains nothing.
 func parseReply(b []byte) (number uint8, a Answer, why *message.BindAnswer, err error) {
-	if len(b) < 2 || b[0] >= MaxStreams && b[0] != NoOffer || b[1] >= byte(answers) {
+	if len(b) < 2 || b[0] >= MaxReplicas && b[0] != NoOffer || b[1] >= byte(answers) {
 		return 0, 0, nil, fmt.Errorf("%w: a reply %x", message.ErrMalformed, b[:min(len(b), 4)])
 	}
 	if number, a = b[0], Answer(b[1]); len(b) > 2 {
@@ -215,11 +215,20 @@ func explain(d message.Differences, err error) *message.BindAnswer {
 
 // parseNumber parses the number of a stream and returns the rest of b.
 func parseNumber(b []byte) (number uint8, rest []byte, err error) {
-	if len(b) == 0 || b[0] >= MaxStreams {
+	if len(b) == 0 || b[0] >= MaxReplicas {
 		return 0, nil, fmt.Errorf("%w: no number of a stream", message.ErrMalformed)
 	}
 	return b[0], b[1:], nil
 }
 
 // Number returns the number of the stream of a message or fragment, which begins with its type.
-func Number(b []byte) uint8 { return b[0] & (MaxStreams - 1) }
+func Number(b []byte) uint8 { return b[0] & (MaxReplicas - 1) }
+
+// CheckTick returns an error if the world of an offer cannot have a tick: it is above MaxTick, or
+// more than 73 years after tick 0.
+func (o *Offer) CheckTick(tick uint64) error {
+	if ValidTick(tick, o.TickHz) {
+		return nil
+	}
+	return fmt.Errorf("replication: world %s: tick %d with %v ticks a second is more than 73 years after tick 0: count ticks, not milliseconds, or set WorldConfig.TickHz", o.Name, tick, o.TickHz)
+}

@@ -49,7 +49,7 @@ type script struct {
 // pieces, then snapshots that are lost, in part or with their acks.
 func TestSession(t *testing.T) {
 	s := script{pair: newPair(t)}
-	state := s.stream.mode.initial
+	state := s.replica.mode.initial
 	s.subscribed(append([]byte{byte(message.Piece), 3}, state[:60]...), append([]byte{byte(message.Piece), 3}, state[60:]...))
 	for n := range 40 {
 		s.snapshot(n)
@@ -68,7 +68,7 @@ func (s *script) subscribed(reliable ...[]byte) {
 		must(s.t, s.reliable(message.Type(b[0]), b[1:]...))
 		s.write(&sessionLine{Reliable: hex.EncodeToString(b), Answer: s.answer()})
 	}
-	must(s.t, s.streams.HandleReply([]byte{3, byte(Ready)}, &s.queue, s.now))
+	must(s.t, s.replicas.HandleReply([]byte{3, byte(Ready)}, &s.queue, s.now))
 }
 
 // compare compares the session with a file, which -update writes.
@@ -163,7 +163,7 @@ func TestAreaSession(t *testing.T) {
 // areas sends snapshot n of a world with areas. In one of them, many objects appear.
 func (s *script) areas(n int) {
 	l := sessionLine{Tick: sessionTick(n), See: [][]area.ID{{1, 7}, {1, 2}, {2}, {2, 3, 7}}[n/15]}
-	s.stream.See(l.See)
+	s.replica.See(l.See)
 	must(s.t, s.world.Begin(l.Tick))
 	put := func(typ int, o snapshot.Object, row []int32, in ...area.ID) {
 		must(s.t, s.world.Put(typ, o, row, in...))
@@ -186,7 +186,7 @@ func (s *script) areas(n int) {
 	}
 	s.world.Commit()
 	s.toClient.Sent = nil
-	must(s.t, s.stream.Send(s.now))
+	must(s.t, s.replica.Send(s.now))
 	if s.transmit(n, &l, s.toClient.Sent) {
 		l.Shown = appendRows(appendRows(nil, []int32{0}, s.probe.set), []int32{1}, s.probe.Further(0))
 		s.check(&l)

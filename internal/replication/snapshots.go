@@ -155,15 +155,6 @@ func (s *snapshotSender) ack(b []byte, _ time.Time) (acked int, tick uint64, err
 	return acked, s.world.newestAcked(&s.receipts), err
 }
 
-// newestAcked returns the tick of the newest snapshot that a client has acked, 0 if it is not one
-// of the last ones.
-func (w *World) newestAcked(r *snapshot.Receipts) uint64 {
-	if n, ok := r.NewestAcked(); ok {
-		return w.hub.ticks[n%snapshot.Ring].Load()
-	}
-	return 0
-}
-
 func parseAck(b []byte) (snapshot.Ack, error) {
 	a, rest, err := snapshot.ParseAck(b)
 	if err == nil && len(rest) > 0 {

@@ -21,19 +21,19 @@ import (
 // minState is the minimum room for state in a message, in bytes, so that headers do not prevail.
 const minState = 72
 
-// StateConfig configures a stream of state. All fields are set.
+// StateConfig configures a replica as state. All fields are set.
 type StateConfig struct {
 	Bandwidth    int // bits per second, with all headers down to IP
 	MinBandwidth int // minimum of the rate control, or 0 for none
 	InputTicks   int
 }
 
-// stateWorld is what the streams of state of a world have in common.
+// stateWorld is what the replicas of a world as state have in common.
 type stateWorld struct {
 	config statesync.Config // settings that both ends share
 
-	mu    sync.Mutex // guards the rest while streams send
-	world *statesync.World
+	mu    sync.Mutex // guards the rest while replicas send
+	world *statesync.Shared
 	begun uint64 // World.begun when it was updated
 }
 
@@ -42,11 +42,11 @@ func (f *StateFormat) newWorld(tickHz float64) (*stateWorld, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := statesync.NewWorld(f.Schema, cfg)
+	w, err := statesync.NewShared(f.Schema, cfg)
 	return &stateWorld{config: cfg, world: w}, err
 }
 
-// update sets the newest tick, unless a stream has done so.
+// update sets the newest tick, unless a replica has done so.
 func (s *stateWorld) update(w *World) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,63 +188,6 @@ func (s *stateSender) count(st *Stats) {
 	resets := s.sender.Stats().Starts
 	st.Resets += resets - s.resets
 	s.resets = resets
-}
-
-// Prioritize sets the priority of an object for all players with a stream of state, until it is
-// changed.
-func (w *World) Prioritize(id uint16, priority float64) error {
-	err := w.stateErr
-	if err == nil {
-		if err = w.state.world.Prioritize(id, priority); err != nil {
-			err = fmt.Errorf("replication: world %s: %w", w.name, err)
-		}
-	}
-	return err
-}
-
-// State calls f with the sender of a stream of state. It returns nil until the client has
-// subscribed.
-func (s *Stream) State(f func(*statesync.Sender) error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.phase != ready {
-		return nil
-	}
-	if err := f(s.sender.(*stateSender).sender); err != nil {
-		return fmt.Errorf("replication: world %s: %w", s.mode.offer.Name, err)
-	}
-	return nil
-}
-
-// SetViewer sets the object relative to which a stream of state may encode the positions of others.
-func (s *Stream) SetViewer(id uint16) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	snd := s.sender.(*stateSender)
-	if snd.viewer, snd.hasViewer = id, true; s.phase == ready {
-		snd.sender.SetViewer(id)
-	}
-}
-
-// SetBandwidth changes the bandwidth limits of a stream of state.
-func (s *Stream) SetBandwidth(bandwidth, minimum int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	snd := s.sender.(*stateSender)
-	if snd.cfg.Bandwidth, snd.cfg.MinBandwidth = bandwidth, minimum; s.phase == ready {
-		snd.setBandwidth()
-	}
-}
-
-// Bandwidth returns the bandwidth that a stream of state may use now, in bits per second.
-func (s *Stream) Bandwidth() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	snd := s.sender.(*stateSender)
-	if s.phase == ready {
-		return int(snd.rate.rate)
-	}
-	return snd.cfg.Bandwidth
 }
 
 // atRest marks, in descriptions, the field that is above 0 while an object is at rest.

@@ -65,8 +65,8 @@ type pair struct {
 	typ      *snapshot.Type[ball]
 	lamps    *snapshot.Type[lamp] // with areas
 	world    *World
-	streams  *Streams
-	stream   *Stream
+	replicas *Replicas
+	replica  *Replica
 	queue    SendQueue
 	toClient fakeconn.Conn
 	offer    Offer
@@ -121,10 +121,10 @@ func newAreaPair(t testing.TB) *pair {
 func connect(t testing.TB, typ *snapshot.Type[ball], lamps *snapshot.Type[lamp], w *World, toClient fakeconn.Conn) *pair {
 	t.Helper()
 	p := &pair{t: t, typ: typ, lamps: lamps, world: w, now: time.Unix(0, 0), toClient: toClient}
-	p.streams = NewStreams(&p.toClient)
-	p.streams.next = 3
+	p.replicas = NewReplicas(&p.toClient)
+	p.replicas.next = 3
 	var err error
-	p.stream, err = w.Offer(p.streams)
+	p.replica, err = w.Offer(p.replicas)
 	must(t, err)
 	p.offer, err = ParseOffer(p.toClient.Last[1:])
 	must(t, err)
@@ -160,7 +160,7 @@ func (p *pair) subscribe() *pair {
 		if p.offer.Areas && want == Request { // there is no initial state
 			continue
 		}
-		must(p.t, p.streams.HandleReply(p.toServer.Last[1:], &p.queue, p.now))
+		must(p.t, p.replicas.HandleReply(p.toServer.Last[1:], &p.queue, p.now))
 		if got := p.toServer.Last[2]; got != byte(want) {
 			p.t.Fatalf("answer %d, want %d", got, want)
 		}
@@ -185,7 +185,7 @@ func (p *pair) send(tick uint64, count int, put func(i int) (snapshot.Object, ba
 	}
 	p.world.Commit()
 	p.toClient.Sent = nil
-	must(p.t, p.stream.Send(p.now))
+	must(p.t, p.replica.Send(p.now))
 	p.next++
 	return p.toClient.Sent
 }
@@ -210,7 +210,7 @@ func (p *pair) deliver(b []byte) {
 // ack delivers the client's ack, if it sent one, to the server.
 func (p *pair) ack() {
 	if b := p.toServer.Last; len(b) > 0 && b[0] == byte(message.DownAck) {
-		must(p.t, p.streams.HandleAck(b[1:], p.now))
+		must(p.t, p.replicas.HandleAck(b[1:], p.now))
 	}
 }
 
@@ -243,14 +243,14 @@ func TestInitialState(t *testing.T) {
 		answered(requesting)
 		p.deliver([]byte{byte(message.Down) | 3, 1, 2}) // ignored
 		var err error
-		for _, b := range c.pieces(bytes.Clone(p.stream.mode.initial)) {
+		for _, b := range c.pieces(bytes.Clone(p.replica.mode.initial)) {
 			err = p.reliable(message.Piece, append([]byte{3}, b...)...)
 		}
 		if (err != nil) != c.err || p.sub.feed.phase != c.phase || (p.sub.Err() != nil) != (c.phase == refusing) {
 			t.Errorf("%s: %v, phase %d, %v", name, err, p.sub.feed.phase, p.sub.Err())
 		}
 		answered(c.phase)
-		if st := p.sub.Stats(); st.Datagrams != 0 || st.Initial != uint64(len(p.stream.mode.initial)) {
+		if st := p.sub.Stats(); st.Datagrams != 0 || st.Initial != uint64(len(p.replica.mode.initial)) {
 			t.Errorf("%s: %+v", name, st)
 		}
 	}
@@ -342,13 +342,13 @@ func TestOffersBounded(t *testing.T) {
 	p := newPair(t).subscribe()
 	o := p.offer
 	o.Fields = make([]string, maxFields)
-	for i := range uint8(3 * MaxStreams) {
-		o.Number = i % MaxStreams
+	for i := range uint8(3 * MaxReplicas) {
+		o.Number = i % MaxReplicas
 		p.offered(o)
 		if i%5 == 0 {
-			must(t, p.reliable(message.Stop, i/2%MaxStreams))
+			must(t, p.reliable(message.Stop, i/2%MaxReplicas))
 		}
-		if numbers, fields := p.stored(); numbers > 1 || fields > MaxStreams*maxFields {
+		if numbers, fields := p.stored(); numbers > 1 || fields > MaxReplicas*maxFields {
 			t.Fatalf("the world has %d numbers, offers have %d fields", numbers, fields)
 		}
 	}
@@ -365,7 +365,7 @@ func TestOffersBounded(t *testing.T) {
 // crowd returns the payload of snapshot 1 with more objects than a set has, if snapshot 0 has some.
 func (p *pair) crowd() []byte {
 	s := p.typ.Schema()
-	w := snapshot.NewWorld(s, nil)
+	w := snapshot.NewHistory(s, nil)
 	w.Begin()
 	set, row := w.Begin(), make([]int32, s.Components())
 	for i := range snapshot.MaxObjects {
@@ -383,7 +383,7 @@ func TestErrorCounts(t *testing.T) {
 	p.deliver(first)
 	p.snapshot() // is lost, but acked
 	a := snapshot.Ack{Newest: 1, Window: 1}
-	must(t, p.streams.HandleAck(a.Append([]byte{3}), p.now))
+	must(t, p.replicas.HandleAck(a.Append([]byte{3}), p.now))
 	missing := bytes.Clone(p.snapshot())
 	truncated := bytes.Clone(p.snapshot())
 	half := append([]byte{byte(message.DownFragment) | 3, 0, 0, 0, 1}, make([]byte, MaxPart)...)
@@ -451,8 +451,8 @@ func FuzzSubscriptions(f *testing.F) {
 		must(f, err)
 		f.Add(entries.Of(offer, true))
 		f.Add(entries.Of(p.snapshot(), false))
-		if len(p.stream.mode.initial) > 0 {
-			f.Add(entries.Of(append([]byte{byte(message.Piece), 3}, p.stream.mode.initial...), true))
+		if len(p.replica.mode.initial) > 0 {
+			f.Add(entries.Of(append([]byte{byte(message.Piece), 3}, p.replica.mode.initial...), true))
 		}
 	}
 	f.Add(entries.Of([]byte{byte(message.Stop), 3}, true))
@@ -481,19 +481,19 @@ func (p *pair) handle(in []byte, again *pair) {
 	if st := p.sub.Stats(); st.Messages != uint64(p.probe.delivered) || len(p.sub.feed.initial) > MaxInitial {
 		p.t.Fatalf("%d delivered, %d bytes of the initial state are stored, stats %+v", p.probe.delivered, len(p.sub.feed.initial), st)
 	}
-	if numbers, fields := p.stored(); numbers > 1 || fields > MaxStreams*maxFields {
+	if numbers, fields := p.stored(); numbers > 1 || fields > MaxReplicas*maxFields {
 		p.t.Fatalf("the world has %d numbers, offers have %d fields", numbers, fields)
 	}
 	p.worlds.End()
 	p.worlds = p.subs.Open(&p.toServer)
 	p.worlds.Show(p.now)
-	p.stream, p.streams, p.world, p.next = again.stream, again.streams, again.world, 0
+	p.replica, p.replicas, p.world, p.next = again.replica, again.replicas, again.world, 0
 	p.offered(again.offer)
 	if p.sub.feed.phase == requesting { // else the client has that state
-		must(p.t, p.reliable(message.Piece, append([]byte{3}, p.stream.mode.initial...)...))
+		must(p.t, p.reliable(message.Piece, append([]byte{3}, p.replica.mode.initial...)...))
 	}
-	must(p.t, p.streams.HandleReply(p.toServer.Last[1:], &p.queue, p.now))
-	p.stream.player = &p.toClient
+	must(p.t, p.replicas.HandleReply(p.toServer.Last[1:], &p.queue, p.now))
+	p.replica.player = &p.toClient
 	before := p.probe.delivered
 	p.deliver(p.snapshot())
 	if p.probe.delivered != before+1 {

@@ -7,13 +7,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/uplink-rpc/uplink/area"
+	"github.com/uplink-rpc/uplink/internal/replication/areas"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/versions"
 )
 
-// World is a server's world: the most recent ticks that were sent, and a stream for each player.
-// Begin, Put, Open, Commit, Send and Stream.Send are for one goroutine at a time; all other methods
-// are safe for concurrent use.
+// World is a server's world: the most recent ticks that were sent, and a replica for each player.
+// Begin, Put, Open, Commit, Send and Replica.Send are for one goroutine at a time; all other
+// methods are safe for concurrent use.
 //
 // A tick becomes a snapshot, with a number, when it is sent to the first player. One that is not
 // sent leaves no trace: the next tick takes its place. So how often a game makes ticks has no
@@ -22,7 +24,7 @@ type World struct {
 	hub
 	name   string
 	schema *snapshot.Schema
-	sets   *snapshot.World
+	sets   *snapshot.History
 	open   *snapshot.Set // being filled, or nil
 	newest *snapshot.Set
 	ticks  Ticks
@@ -73,7 +75,7 @@ func NewWorld[T any](typ *snapshot.Type[T], name string, tickHz, sendHz float64,
 // NewWorldOfSets returns a world of objects that are quantized already and that fields describe,
 // with an initial state. It cannot be offered as state.
 func NewWorldOfSets(name string, fields []string, start *snapshot.Set, tickHz, sendHz float64) (*World, error) {
-	w := &World{name: name, schema: start.Schema(), sets: snapshot.NewWorld(start.Schema(), start)}
+	w := &World{name: name, schema: start.Schema(), sets: snapshot.NewHistory(start.Schema(), start)}
 	w.stateErr = fmt.Errorf("replication: world %s: it has no velocities", name)
 	w.interval = tickHz / sendHz
 	w.encodings = encodings{world: w, interval: max(1, uint64(sendHz/keyframesPerSecond)), messages: map[snapshot.Baseline]*encoding{}, shared: map[snapshot.Baseline]uint64{}}
@@ -90,9 +92,9 @@ func NewWorldOfSets(name string, fields []string, start *snapshot.Set, tickHz, s
 	return w, nil
 }
 
-// Offer offers the world to a player as snapshots. A repeated offer returns the same stream. It is
+// Offer offers the world to a player as snapshots. A repeated offer returns the same replica. It is
 // an error if the world is already offered as state.
-func (w *World) Offer(to *Streams) (*Stream, error) {
+func (w *World) Offer(to *Replicas) (*Replica, error) {
 	if w.areas != nil {
 		return to.offer(&w.hub, &w.snapshots, &areaSender{world: w, player: to.player})
 	}
@@ -100,8 +102,8 @@ func (w *World) Offer(to *Streams) (*Stream, error) {
 }
 
 // OfferState offers the world to a player as state, as Offer does as snapshots. A repeated offer
-// returns the stream with its settings, whatever cfg contains.
-func (w *World) OfferState(to *Streams, cfg StateConfig) (*Stream, error) {
+// returns the replica with its settings, whatever cfg contains.
+func (w *World) OfferState(to *Replicas, cfg StateConfig) (*Replica, error) {
 	if w.stateErr != nil {
 		return nil, w.stateErr
 	}
@@ -113,10 +115,10 @@ func (w *World) OfferState(to *Streams, cfg StateConfig) (*Stream, error) {
 // Stats returns the counts of all players, past ones included.
 func (w *World) Stats() Stats {
 	w.mu.Lock()
-	st, streams := w.past, slices.Clone(w.streams)
+	st, replicas := w.past, slices.Clone(w.replicas)
 	st.Ticks = w.count
 	w.mu.Unlock()
-	for _, s := range streams {
+	for _, s := range replicas {
 		one := s.Stats()
 		st.Add(&one)
 	}
@@ -217,7 +219,7 @@ func (p *pacer) take(tick uint64, interval float64) bool {
 }
 
 // choose makes the newest tick a snapshot and chooses its baselines, once.
-func (w *World) choose(streams []*Stream, now time.Time) {
+func (w *World) choose(replicas []*Replica, now time.Time) {
 	if w.planned == w.begun {
 		return
 	}
@@ -229,7 +231,7 @@ func (w *World) choose(streams []*Stream, now time.Time) {
 	w.releaseAll() // messages that still wait are in the memory of encodings
 	w.encodings.begin()
 	w.plan.reset()
-	for _, s := range streams {
+	for _, s := range replicas {
 		s.mu.Lock()
 		if p, ok := s.sender.(interface {
 			baselines(now time.Time) (c clientBaselines, ok bool)
@@ -267,15 +269,6 @@ const (
 	// interpolate.
 	maxTime = time.Duration(1) << 61
 )
-
-// CheckTick returns an error if the world of an offer cannot have a tick: it is above MaxTick, or
-// more than 73 years after tick 0.
-func (o *Offer) CheckTick(tick uint64) error {
-	if ValidTick(tick, o.TickHz) {
-		return nil
-	}
-	return fmt.Errorf("replication: world %s: tick %d with %v ticks a second is more than 73 years after tick 0: count ticks, not milliseconds, or set WorldConfig.TickHz", o.Name, tick, o.TickHz)
-}
 
 // ValidTick reports whether a world with that many ticks a second can have a tick: see
 // [Offer.CheckTick].
@@ -330,4 +323,85 @@ func (t *Ticks) resolve(seq uint16, distance int, difference int64, tickHz float
 	}
 	t.Set(seq, tick)
 	return tick, nil
+}
+
+// WithAreas makes a new world one of which each client sees some areas. enter is the number of
+// bytes of a message for the objects that enter a client's view.
+func (w *World) WithAreas(enter int) error {
+	if len(w.snapshots.initial) > 0 {
+		return fmt.Errorf("replication: world %s: WorldConfig.Initial and Areas: want one of them", w.name)
+	}
+	w.areas = &areaWorld{World: areas.NewWorld(), enter: enter}
+	w.areas.add(w.schema)
+	w.plan.room = areaEncodings
+	w.snapshots.offer.Areas = true
+	w.stateErr = fmt.Errorf("replication: world %s: it has areas, so it cannot be sent as state", w.name)
+	return nil
+}
+
+// AddType adds a type of objects to a world with areas that has not been offered, and returns its
+// number.
+func (w *World) AddType(name string, fields []string, s *snapshot.Schema) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	offer := w.snapshots.offer
+	offer.Types = append(offer.Types, OfferedType{Name: name, Fields: fields})
+	switch {
+	case w.areas == nil:
+		return 0, fmt.Errorf("replication: world %s: type %s: set WorldConfig.Areas", w.name, name)
+	case len(w.replicas) > 0 || w.begun > 0:
+		return 0, fmt.Errorf("replication: world %s: type %s: add it before the first tick and the first offer", w.name, name)
+	case offer.check() != nil:
+		return 0, fmt.Errorf("replication: world %s: type %s: %w", w.name, name, offer.check())
+	}
+	w.snapshots.offer = offer
+	w.areas.add(s)
+	return len(w.areas.types) - 1, nil
+}
+
+// Put adds an object of a type to the tick that Begin began, by ascending id.
+func (w *World) Put(typ int, o snapshot.Object, row []int32, in ...area.ID) (err error) {
+	switch {
+	case w.open == nil:
+		err = errNotBegun
+	case w.areas != nil:
+		err = w.areas.tick[typ].put(o, row, in)
+	case len(in) > 0:
+		err = errNoAreas
+	default:
+		err = w.open.Add(o, row)
+	}
+	if err != nil {
+		return fmt.Errorf("replication: world %s: put object %d: %w", w.name, o.ID, err)
+	}
+	return nil
+}
+
+// Observe sets an observer, for measurements. Call it before the first tick.
+func (w *World) Observe(o Observer) {
+	w.encodings.observer = o
+	if w.areas != nil {
+		w.areas.Observer = o
+	}
+}
+
+// newestAcked returns the tick of the newest snapshot that a client has acked, 0 if it is not one
+// of the last ones.
+func (w *World) newestAcked(r *snapshot.Receipts) uint64 {
+	if n, ok := r.NewestAcked(); ok {
+		return w.hub.ticks[n%snapshot.Ring].Load()
+	}
+	return 0
+}
+
+// Prioritize sets the priority of an object for all players with a replica as state, until it is
+// changed.
+func (w *World) Prioritize(id uint16, priority float64) error {
+	err := w.stateErr
+	if err == nil {
+		if err = w.state.world.Prioritize(id, priority); err != nil {
+			err = fmt.Errorf("replication: world %s: %w", w.name, err)
+		}
+	}
+	return err
 }

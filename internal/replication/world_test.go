@@ -71,10 +71,10 @@ type recording struct {
 
 type recordingPlayer struct {
 	fakeconn.Conn
-	streams *Streams
-	stream  *Stream
-	queue   SendQueue
-	sending func() // called by Send, unless it is nil
+	replicas *Replicas
+	replica  *Replica
+	queue    SendQueue
+	sending  func() // called by Send, unless it is nil
 }
 
 func (p *recordingPlayer) Send(b []byte) error {
@@ -110,12 +110,12 @@ func newRecording(t testing.TB, codec string, frames [][]cube, initial bool, pla
 // join adds a subscribed player.
 func (r *recording) join() *recordingPlayer {
 	p := &recordingPlayer{}
-	p.streams = NewStreams(p)
+	p.replicas = NewReplicas(p)
 	var err error
 	if r.codec == SnapshotCodec {
-		p.stream, err = r.world.Offer(p.streams)
+		p.replica, err = r.world.Offer(p.replicas)
 	} else {
-		p.stream, err = r.world.OfferState(p.streams, StateConfig{Bandwidth: 1_000_000_000})
+		p.replica, err = r.world.OfferState(p.replicas, StateConfig{Bandwidth: 1_000_000_000})
 	}
 	must(r.t, err)
 	p.reply(r, Ready)
@@ -125,7 +125,7 @@ func (r *recording) join() *recordingPlayer {
 
 // reply handles an answer of the client.
 func (p *recordingPlayer) reply(r *recording, a Answer) {
-	must(r.t, p.streams.HandleReply(AppendReply(nil, p.stream.number, a)[1:], &p.queue, r.now))
+	must(r.t, p.replicas.HandleReply(AppendReply(nil, p.replica.number, a)[1:], &p.queue, r.now))
 }
 
 // next makes a tick.
@@ -146,7 +146,7 @@ func (r *recording) next() {
 		if r.codec == SnapshotCodec {
 			continue
 		}
-		must(r.t, p.stream.State(func(s *statesync.Sender) error {
+		must(r.t, p.replica.State(func(s *statesync.Sender) error {
 			for i := range r.frames[at] {
 				must(r.t, s.Prioritize(uint16(i), 1))
 			}
@@ -177,7 +177,7 @@ func (r *recording) step() {
 	newest := r.tick - 1 - ackDelay // messages count from 0
 	r.ack = r.appendAck(r.ack[:0], uint16(newest), 1<<min(newest, 63)-1)
 	for _, p := range r.players {
-		must(r.t, p.streams.HandleAck(r.ack, r.now))
+		must(r.t, p.replicas.HandleAck(r.ack, r.now))
 	}
 }
 

@@ -17,8 +17,8 @@ type Worlds struct {
 	acks acks
 
 	// Guarded by Subscriptions.mu:
-	offers [MaxStreams]*Offer // by number
-	feeds  [MaxStreams]*feed  // by the number of the offer
+	offers [MaxReplicas]*Offer // by number
+	feeds  [MaxReplicas]*feed  // by the number of the offer
 	ended  bool
 }
 

@@ -45,7 +45,7 @@ func TestAckOnTheWire(t *testing.T) {
 // TestImpossibleAcks checks that an ack of a snapshot that was not sent has no effect at all.
 func TestImpossibleAcks(t *testing.T) {
 	sc := newScene(t, 1, 3)
-	world := snapshot.NewWorld(sc.schema, nil)
+	world := snapshot.NewHistory(sc.schema, nil)
 	enc := newSender(world)
 	if _, err := enc.Ack(snapshot.Ack{Newest: 0}); !errors.Is(err, snapshot.ErrAck) {
 		t.Errorf("before anything was sent: %v", err)
@@ -101,7 +101,7 @@ func TestImpossibleAcks(t *testing.T) {
 // have, leaves dst unchanged.
 func TestAppendErrors(t *testing.T) {
 	sc := newScene(t, 1, 30)
-	world := snapshot.NewWorld(sc.schema, nil)
+	world := snapshot.NewHistory(sc.schema, nil)
 	var enc snapshot.Encoder
 	if _, _, err := enc.Append(nil, world, snapshot.Baseline{}, 1000); !errors.Is(err, snapshot.ErrBaselineMissing) {
 		t.Error("before the first snapshot:", err)

@@ -17,7 +17,7 @@ const behind = 6
 // recording is a recorded world of 901 cubes, sent to one player repeatedly.
 type recording struct {
 	sets   []*snapshot.Set
-	world  *snapshot.World
+	world  *snapshot.History
 	enc    *sender
 	dec    *snapshot.Decoder
 	acks   [behind]snapshot.Ack
@@ -39,7 +39,7 @@ func newRecording(b *testing.B) *recording {
 
 func (r *recording) restart() {
 	s := cubeset.Schema()
-	r.world = snapshot.NewWorld(s, r.sets[0])
+	r.world = snapshot.NewHistory(s, r.sets[0])
 	r.enc, r.dec, r.frame = newSender(r.world), snapshot.NewDecoder(s, r.sets[0]), 0
 }
 
@@ -103,7 +103,7 @@ func BenchmarkSmall(b *testing.B) {
 	for _, moving := range []int{0, 3} {
 		b.Run(fmt.Sprintf("%dMoving", moving), func(b *testing.B) {
 			s := cubeset.Schema()
-			w := snapshot.NewWorld(s, nil)
+			w := snapshot.NewHistory(s, nil)
 			for n := range snapshot.Ring {
 				set := w.Begin()
 				for i := range 25 {

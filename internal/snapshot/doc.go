@@ -1,13 +1,13 @@
 // Package snapshot implements the downlink codec for whole worlds: a dedicated server (DS) sends
 // all objects of a world, many times per second, as deltas from a snapshot that the client acked.
 //
-// A [World] stores the newest sets of objects, quantized once for all players. An [Encoder] encodes
-// the newest set against an older one, the [Baseline]. [Receipts] know which sets a client's
-// [Decoder] has acked. A payload depends on the World's sets alone, so all clients that have the
-// baseline can receive the same one, whatever else they lost.
+// A [History] stores the newest sets of objects, quantized once for all players. An [Encoder]
+// encodes the newest set against an older one, the [Baseline]. [Receipts] know which sets a
+// client's [Decoder] has acked. A payload depends on the History's sets alone, so all clients that
+// have the baseline can receive the same one, whatever else they lost.
 //
 // After quantization all arithmetic is on integers, with the same results on every processor. The
 // package uses no sockets, clocks or goroutines. No type is safe for concurrent use, except for
-// [Schema]; the encoders of one World may be used at the same time, but not while the caller fills
-// a set.
+// [Schema]; the encoders of one History may be used at the same time, but not while the caller
+// fills a set.
 package snapshot

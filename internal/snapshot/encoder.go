@@ -42,7 +42,7 @@ const checkEvery = 60
 // slice. If it takes more than limit bytes, the error is [ErrTooLarge]; a baseline that the world
 // does not have is [ErrBaselineMissing]. After an error dst is unchanged. Append does not allocate
 // once warm if dst has room.
-func (e *Encoder) Append(dst []byte, w *World, b Baseline, limit int) ([]byte, Info, error) {
+func (e *Encoder) Append(dst []byte, w *History, b Baseline, limit int) ([]byte, Info, error) {
 	pc := &e.codec
 	if pc.schema != w.schema {
 		pc.init(w.schema, false)

@@ -33,7 +33,7 @@ func (s *Set) PushPhysics(axis int, floor, half, contact int64) {
 func (d *Decoder) Stored() int { return d.sets.used }
 
 // Memory returns the size of the stored sets in bytes.
-func (w *World) Memory() int {
+func (w *History) Memory() int {
 	all := []*Set{w.initial}
 	for _, s := range w.sets.All() {
 		all = append(all, *s)
@@ -42,10 +42,10 @@ func (w *World) Memory() int {
 }
 
 // CheckEvery sets the number of snapshots per divergence check.
-func (w *World) CheckEvery(n int) { w.every = uint64(n) }
+func (w *History) CheckEvery(n int) { w.every = uint64(n) }
 
 // Initial returns the set that both ends start from.
-func (w *World) Initial() *Set { return w.initial }
+func (w *History) Initial() *Set { return w.initial }
 
 // Hash returns the hash of all that a set contains.
 func (s *Set) Hash() uint16 { return s.hash() }
@@ -55,7 +55,7 @@ var PriorSchema = priorSchema
 
 // Physics returns the size of objects and their height on the ground along an axis, and the
 // distance of contacts, all in steps and 0 if unknown.
-func (w *World) Physics(axis int) (half, floor, contact float64) {
+func (w *History) Physics(axis int) (half, floor, contact float64) {
 	p := &w.fitter.adopted
 	if p.contact > 0 {
 		contact = 2 * math.Sqrt(float64(reachOf(p.contact)))

@@ -67,7 +67,7 @@ func (p *player) compareInitial(file string) {
 	if p.initial.Len() == 0 {
 		return
 	}
-	w := snapshot.NewWorld(p.schema, nil)
+	w := snapshot.NewHistory(p.schema, nil)
 	w.Begin().CopyFrom(p.initial)
 	coded, _, err := new(snapshot.Encoder).Append(nil, w, snapshot.Baseline{Empty: true}, 1<<16)
 	must(p.t, err)
@@ -89,7 +89,7 @@ type player struct {
 	every   int // snapshots per divergence check
 	schema  *snapshot.Schema
 	initial *snapshot.Set
-	world   *snapshot.World
+	world   *snapshot.History
 	enc     *sender
 	dec     *snapshot.Decoder
 	set     *snapshot.Set
@@ -155,7 +155,7 @@ func numbers(t *testing.T, words []string) (n []int) {
 }
 
 func (p *player) start() {
-	p.world, p.dec = snapshot.NewWorld(p.schema, p.initial), snapshot.NewDecoder(p.schema, p.initial)
+	p.world, p.dec = snapshot.NewHistory(p.schema, p.initial), snapshot.NewDecoder(p.schema, p.initial)
 	p.enc = newSender(p.world)
 	if p.every > 0 {
 		p.world.CheckEvery(p.every)

@@ -16,7 +16,7 @@ import (
 type randomWorld struct {
 	r       *rand.Rand
 	schema  *snapshot.Schema
-	world   *snapshot.World
+	world   *snapshot.History
 	objects map[uint16]*randomrow.Object
 	ages    map[uint16]uint8 // generations
 }
@@ -31,7 +31,7 @@ func drawWorld(t *rapid.T) *randomWorld {
 	if rapid.Bool().Draw(t, "initial") {
 		w.fill(t, initial)
 	}
-	w.world = snapshot.NewWorld(w.schema, initial)
+	w.world = snapshot.NewHistory(w.schema, initial)
 	w.world.CheckEvery(rapid.SampledFrom([]int{1, 7, 60}).Draw(t, "snapshots per check"))
 	return w
 }

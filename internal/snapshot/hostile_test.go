@@ -18,7 +18,7 @@ import (
 // TestRefusals checks the reason for each kind of malformed payload, and that it is not acked.
 func TestRefusals(t *testing.T) {
 	sc := newScene(t, 3, 4)
-	world := snapshot.NewWorld(sc.schema, nil)
+	world := snapshot.NewHistory(sc.schema, nil)
 	enc := newSender(world)
 	sc.fill(t, world.Begin())
 	good, _, err := enc.send(nil, 1<<16)
@@ -99,7 +99,7 @@ func TestForgedObjects(t *testing.T) {
 		{"nothing forged", ids(0, 3), ids(0, 3), ids(0, 3), row(5, 5000), 1<<30 - 1, 1 << 24, nil},
 	} {
 		payloads := func(base, to []snapshot.Object, row []int32, floor, half int64) (p [2][]byte) {
-			w := snapshot.NewWorld(s, nil)
+			w := snapshot.NewHistory(s, nil)
 			var enc snapshot.Encoder
 			for i, objects := range [][]snapshot.Object{base, to} {
 				set, r := w.Begin(), good
@@ -155,7 +155,7 @@ func TestAnyBytes(t *testing.T) {
 // TestDoubt checks that the eighth consecutive malformed payload requests a reset.
 func TestDoubt(t *testing.T) {
 	sc := newScene(t, 3, 4)
-	dec, world := snapshot.NewDecoder(sc.schema, nil), snapshot.NewWorld(sc.schema, nil)
+	dec, world := snapshot.NewDecoder(sc.schema, nil), snapshot.NewHistory(sc.schema, nil)
 	sc.fill(t, world.Begin())
 	bad, _, err := newSender(world).send(nil, 1<<16)
 	must(t, err)

@@ -17,7 +17,7 @@ type link struct {
 	t     testing.TB
 	r     *rand.Rand
 	scene *scene
-	world *snapshot.World
+	world *snapshot.History
 	enc   *sender
 	dec   *snapshot.Decoder
 	loss  float64
@@ -47,7 +47,7 @@ type flight[T any] struct {
 func newLink(t testing.TB, seed uint64, objects int, initial, theirs *snapshot.Set) *link {
 	sc := newScene(t, seed, objects)
 	l := &link{t: t, r: rand.New(rand.NewPCG(seed, 8)), scene: sc, delay: 3, sets: map[uint16]*snapshot.Set{}, errs: map[error]int{}}
-	l.world, l.dec = snapshot.NewWorld(sc.schema, initial), snapshot.NewDecoder(sc.schema, theirs)
+	l.world, l.dec = snapshot.NewHistory(sc.schema, initial), snapshot.NewDecoder(sc.schema, theirs)
 	l.enc = newSender(l.world)
 	return l
 }

@@ -17,7 +17,7 @@ func TestMemory(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	s, random := snapshot.PriorSchema(), rand.New(rand.NewPCG(1, 1))
-	world, dec := snapshot.NewWorld(s, nil), snapshot.NewDecoder(s, nil)
+	world, dec := snapshot.NewHistory(s, nil), snapshot.NewDecoder(s, nil)
 	enc := newSender(world)
 	var acks []snapshot.Ack
 	for n := range 200 {
@@ -53,7 +53,7 @@ func TestMemory(t *testing.T) {
 func TestAllocations(t *testing.T) {
 	sc := newScene(t, 3, 901)
 	sc.churn = 1000
-	world := snapshot.NewWorld(sc.schema, nil)
+	world := snapshot.NewHistory(sc.schema, nil)
 	enc, dec := newSender(world), snapshot.NewDecoder(sc.schema, nil)
 	buf := make([]byte, 0, 1<<16)
 	once := func() {

@@ -37,7 +37,7 @@ func (s *size) above(m *quat.Matrix, k int, at int64) int64 {
 
 // fitter estimates the physics of a world from how its objects move.
 type fitter struct {
-	world    *World
+	world    *History
 	estimate physics
 	heights  [3]int64 // observations of the height above each ground
 	floors   [3]int64 // fractions of the estimated floors
@@ -64,7 +64,7 @@ const (
 	maxHeights      = 1 << 13 // number of observations after which the learning rate is constant
 )
 
-func newFitter(w *World) *fitter {
+func newFitter(w *History) *fitter {
 	f := &fitter{world: w}
 	f.estimate.contact = unknownContact
 	return f

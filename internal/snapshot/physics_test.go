@@ -15,7 +15,7 @@ func TestPhysics(t *testing.T) {
 	must(t, err)
 	sets, err := cubeset.Of(frames[:6*cubes.Rate])
 	must(t, err)
-	w := snapshot.NewWorld(cubeset.Schema(), sets[0])
+	w := snapshot.NewHistory(cubeset.Schema(), sets[0])
 	for _, s := range sets {
 		w.Begin().CopyFrom(s)
 	}

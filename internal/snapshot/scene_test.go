@@ -101,10 +101,10 @@ func (s *scene) fill(t testing.TB, set *snapshot.Set) {
 type sender struct {
 	snapshot.Encoder
 	snapshot.Receipts
-	world *snapshot.World
+	world *snapshot.History
 }
 
-func newSender(w *snapshot.World) *sender { return &sender{world: w} }
+func newSender(w *snapshot.History) *sender { return &sender{world: w} }
 
 func (s *sender) send(dst []byte, limit int) ([]byte, snapshot.Info, error) {
 	n := s.world.Next() - 1

@@ -19,7 +19,7 @@ type Object struct {
 
 func (o Object) word() uint64 { return uint64(o.ID)<<8 | uint64(o.Generation) }
 
-// Set is the objects of a world at one tick, by ascending id. [Schema.NewSet] and [World.Begin]
+// Set is the objects of a world at one tick, by ascending id. [Schema.NewSet] and [History.Begin]
 // return one. Not safe for concurrent use.
 type Set struct {
 	schema  *Schema

@@ -57,7 +57,7 @@ func train(t *testing.T, recordings [][]*Set) *modelSet {
 	tr := newTrainer(s)
 	random := rand.New(rand.NewPCG(1, 1))
 	for range trainingStages {
-		worlds := make([]*World, len(recordings))
+		worlds := make([]*History, len(recordings))
 		for n, more := 0, true; more; n++ {
 			more = false
 			for i, sets := range recordings {
@@ -66,7 +66,7 @@ func train(t *testing.T, recordings [][]*Set) *modelSet {
 				}
 				more = true
 				if n == 0 {
-					worlds[i] = NewWorld(s, nil)
+					worlds[i] = NewHistory(s, nil)
 				}
 				worlds[i].Begin().CopyFrom(sets[n])
 				if n < skipFrames || n%learnEvery != 0 {
@@ -82,7 +82,7 @@ func train(t *testing.T, recordings [][]*Set) *modelSet {
 	return tr.model
 }
 
-func learn(t *trainer, w *World, random *rand.Rand) error {
+func learn(t *trainer, w *History, random *rand.Rand) error {
 	if err := t.learn(w, Baseline{Distance: 1 + random.IntN(maxBareDistance)}); err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func (t *trainer) begin() {
 }
 
 // learn learns from the newest snapshot of a world, coded against a baseline.
-func (t *trainer) learn(w *World, b Baseline) error {
+func (t *trainer) learn(w *History, b Baseline) error {
 	pc, n := &t.codec, w.next-1
 	if err := w.load(&pc.refs, n, b); err != nil {
 		return err

@@ -66,7 +66,7 @@ func TestEveryKind(t *testing.T) {
 	typ, err := snapshot.Compile[everything]("Everything")
 	must(t, err)
 	rapid.Check(t, func(rt *rapid.T) {
-		world := snapshot.NewWorld(typ.Schema(), nil)
+		world := snapshot.NewHistory(typ.Schema(), nil)
 		enc, dec := newSender(world), snapshot.NewDecoder(typ.Schema(), nil)
 		var v *everything
 		for range rapid.IntRange(1, 12).Draw(rt, "snapshots") {
@@ -186,7 +186,7 @@ func TestBadSets(t *testing.T) {
 // reports an encoder that writes the set.
 func TestEncodersShareASet(t *testing.T) {
 	sc := newScene(t, 5, 60)
-	world := snapshot.NewWorld(sc.schema, nil)
+	world := snapshot.NewHistory(sc.schema, nil)
 	encoders := []*sender{newSender(world), newSender(world)}
 	for seq := range uint16(40) {
 		sc.step()

@@ -212,11 +212,11 @@ func TestWorldPriorities(t *testing.T) {
 		w.churn = rapid.IntRange(2, 300).Draw(rt, "churn")
 		cfg := config
 		cfg.Budget = 200
-		var worlds [3]*statesync.World
+		var worlds [3]*statesync.Shared
 		var senders [3]*statesync.Sender
 		for i := range worlds {
 			var err error
-			worlds[i], err = statesync.NewWorld(w.schema, cfg)
+			worlds[i], err = statesync.NewShared(w.schema, cfg)
 			must(rt, err)
 			senders[i], err = worlds[i].NewSender(cfg)
 			must(rt, err)

@@ -23,7 +23,7 @@ func ackDelay(player int) int64 { return 1 + int64(player*11/(players-1)) }
 // worldServer sends the course to several players of a World.
 type worldServer struct {
 	t       testing.TB
-	world   *statesync.World
+	world   *statesync.Shared
 	senders []*statesync.Sender
 	buf     []byte
 	deaf    bool            // no ack comes
@@ -32,7 +32,7 @@ type worldServer struct {
 
 func newWorldServer(t testing.TB, q *snapshot.Type[cube]) *worldServer {
 	cfg := statesync.Config{Velocities: velocities(t, q), Budget: budget}
-	w, err := statesync.NewWorld(q.Schema(), cfg)
+	w, err := statesync.NewShared(q.Schema(), cfg)
 	must(t, err)
 	v := &worldServer{t: t, world: w, buf: make([]byte, 0, budget)}
 	for range players {

@@ -47,7 +47,7 @@ type SenderStats struct {
 type Sender struct {
 	*workspace // during Append
 
-	world     *World
+	world     *Shared
 	cfg       Config
 	store     sentStore
 	own       table[ownPriority]
@@ -91,7 +91,7 @@ func (s *Sender) SetBudget(bytes int) error {
 func (s *Sender) SetViewer(id uint16) { s.viewer, s.hasViewer = id, true }
 
 // Prioritize sets the priority of an object for the next packet, instead of that of
-// [World.Prioritize]. Priorities accumulate until the object is sent. For an object at rest, the
+// [Shared.Prioritize]. Priorities accumulate until the object is sent. For an object at rest, the
 // priority that it had when it last moved counts instead, if that is higher, until the final state
 // of the object is acked. After an error nothing is changed.
 func (s *Sender) Prioritize(id uint16, priority float64) error {

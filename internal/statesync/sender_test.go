@@ -315,7 +315,7 @@ func TestSharedWorld(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, rapid.Uint64().Draw(rt, "seed"), 64)
 		w.churn = rapid.IntRange(16, 300).Draw(rt, "churn")
-		shared, err := statesync.NewWorld(w.schema, config)
+		shared, err := statesync.NewShared(w.schema, config)
 		must(rt, err)
 		type player struct {
 			s   *statesync.Sender

@@ -126,7 +126,7 @@ func (x *thing) row() (row [15]int32) {
 // sender is a sender with a world of its own.
 type sender struct {
 	*statesync.Sender
-	world *statesync.World
+	world *statesync.Shared
 }
 
 // Append sets the tick of the world and appends its packet.
@@ -138,7 +138,7 @@ func (s *sender) Append(dst []byte, tick int64, set *snapshot.Set) ([]byte, stat
 }
 
 func newSender(s *snapshot.Schema, cfg statesync.Config) (*sender, error) {
-	w, err := statesync.NewWorld(s, cfg)
+	w, err := statesync.NewShared(s, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ type Link struct {
 func Adaptive(form string, sets []*snapshot.Set, link Link, clock func() time.Duration) (*Row, error) {
 	random := rand.New(rand.NewPCG(link.Seed, 1))
 	s := cubeset.Schema()
-	world := snapshot.NewWorld(s, sets[0])
+	world := snapshot.NewHistory(s, sets[0])
 	var enc snapshot.Encoder
 	dec := snapshot.NewDecoder(s, sets[0])
 	var receipts snapshot.Receipts

@@ -34,7 +34,7 @@ type decoding struct {
 // datagram records a datagram that the server sends at a tick.
 func (c *client) datagram(tick int, b []byte) error {
 	content := b[1:]
-	if b[0]&^(replication.MaxStreams-1) == byte(message.DownFragment) {
+	if b[0]&^(replication.MaxReplicas-1) == byte(message.DownFragment) {
 		content = content[fragment.HeaderSize:]
 	}
 	c.bytes += len(content)

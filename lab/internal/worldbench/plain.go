@@ -37,7 +37,7 @@ type plain struct {
 	start   []object
 	seed    uint64
 	worlds  map[*replication.World]*plainWorld
-	players map[*replication.Stream]*walker
+	players map[*replication.Replica]*walker
 }
 
 // plainWorld is the state of a world.
@@ -73,7 +73,7 @@ func Plain(objects int, seed uint64) (Scene, error) {
 	}
 	p := &plain{
 		typ: typ, grid: grid, seed: seed,
-		worlds: map[*replication.World]*plainWorld{}, players: map[*replication.Stream]*walker{},
+		worlds: map[*replication.World]*plainWorld{}, players: map[*replication.Replica]*walker{},
 	}
 	random := rand.New(rand.NewPCG(seed, 2))
 	for range objects {
@@ -142,7 +142,7 @@ func (p *plain) Put(w *replication.World, tick int) error {
 	return nil
 }
 
-func (p *plain) See(player int, s *replication.Stream, tick int) {
+func (p *plain) See(player int, s *replication.Replica, tick int) {
 	w := p.players[s]
 	if w == nil {
 		random := rand.New(rand.NewPCG(p.seed, uint64(4+player)))

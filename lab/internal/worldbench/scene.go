@@ -24,7 +24,7 @@ type Scene interface {
 	// Put adds the objects at a tick, from 0 on, to the open set of a world.
 	Put(w *replication.World, tick int) error
 	// See sets what a player sees at a tick.
-	See(player int, s *replication.Stream, tick int)
+	See(player int, s *replication.Replica, tick int)
 	// Correct reports whether a client was right to show these objects at a tick, given those of
 	// the world's open set.
 	Correct(shown, set *snapshot.Set, tick int) bool
@@ -121,7 +121,7 @@ func (r recorded) Put(w *replication.World, tick int) error {
 }
 
 // See implements [Scene].
-func (recorded) See(int, *replication.Stream, int) {}
+func (recorded) See(int, *replication.Replica, int) {}
 
 // Correct implements [Scene].
 func (recorded) Correct(shown, set *snapshot.Set, _ int) bool { return shown.Equal(set) }

@@ -41,8 +41,8 @@ type player struct {
 	session
 	server  *server
 	index   int
-	streams *replication.Streams
-	stream  *replication.Stream
+	streams *replication.Replicas
+	stream  *replication.Replica
 	failed  error
 }
 
@@ -106,7 +106,7 @@ func newServer(ctx context.Context, cfg *Config, clients []*client) (s *server, 
 			}
 		}
 		s.players = append(s.players, p)
-		p.streams = replication.NewStreams(p)
+		p.streams = replication.NewReplicas(p)
 		if p.stream, err = s.world.Offer(p.streams); err != nil {
 			return nil, err
 		}

@@ -243,7 +243,7 @@ func testSnapshots(ctx context.Context, t *tester) error {
 		if _, err := t.must("snapshots", h, described); err != nil {
 			return err
 		}
-		world, decoder := snapshot.NewWorld(o.schema, nil), snapshot.NewDecoder(o.schema, nil)
+		world, decoder := snapshot.NewHistory(o.schema, nil), snapshot.NewDecoder(o.schema, nil)
 		var enc snapshot.Encoder
 		var receipts snapshot.Receipts
 		return t.play(h, &downlink{
@@ -296,7 +296,7 @@ func testState(ctx context.Context, t *tester) error {
 			return err
 		}
 		cfg := statesync.Config{Velocities: velocities, Budget: 200 + t.rng.IntN(600)}
-		world, err := statesync.NewWorld(o.schema, cfg)
+		world, err := statesync.NewShared(o.schema, cfg)
 		if err != nil {
 			return err
 		}

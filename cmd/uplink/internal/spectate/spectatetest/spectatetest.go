@@ -34,7 +34,7 @@ func Messages(t testing.TB, ticks int) (offer []byte, datagrams [][]byte) {
 	uplinktest.Must(t, err)
 	uplinktest.Must(t, w.WithAreas(1000))
 	var conn fakeconn.Conn
-	streams := replication.NewStreams(&conn)
+	streams := replication.NewReplicas(&conn)
 	stream, err := w.Offer(streams)
 	uplinktest.Must(t, err)
 	stream.See([]area.ID{1})

@@ -9,10 +9,10 @@ import (
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
-// World is what the senders of all players have in common: the objects of the newest tick and their
-// priorities. Its senders may be used at the same time, but not while a method of the World is
-// called.
-type World struct {
+// Shared is what the senders of all players have in common: the objects of the newest tick and
+// their priorities. Its senders may be used at the same time, but not while a method of the Shared
+// is called.
+type Shared struct {
 	plan       *plan
 	prior      *modelState
 	tick       int64
@@ -41,20 +41,20 @@ type objectState struct {
 	words       []uint64 // row, packed
 }
 
-// NewWorld returns a world without objects. It uses Velocities and Rest of cfg, which must be those
-// of the receivers. An error names the invalid setting.
-func NewWorld(schema *snapshot.Schema, cfg Config) (*World, error) {
+// NewShared returns a world without objects. It uses Velocities and Rest of cfg, which must be
+// those of the receivers. An error names the invalid setting.
+func NewShared(schema *snapshot.Schema, cfg Config) (*Shared, error) {
 	p, err := newPlan(schema, &cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &World{plan: p, prior: p.newState(), set: schema.NewSet()}, nil
+	return &Shared{plan: p, prior: p.newState(), set: schema.NewSet()}, nil
 }
 
 // SetTick sets the objects of a tick, which must not be before the previous one. set must have the
 // world's schema and not change before the next call. It does what does not depend on the player,
 // once for all senders. An error wraps [ErrTick].
-func (w *World) SetTick(tick int64, set *snapshot.Set) error {
+func (w *Shared) SetTick(tick int64, set *snapshot.Set) error {
 	if w.any && tick < w.tick || !validTick(tick) {
 		return fmt.Errorf("%w: %d after %d", ErrTick, tick, w.tick)
 	}
@@ -76,7 +76,7 @@ func (w *World) SetTick(tick int64, set *snapshot.Set) error {
 
 // Prioritize sets the priority of an object for all players, until it is changed; default 0.
 // [Sender.Prioritize] sets another one for one player. After an error nothing is changed.
-func (w *World) Prioritize(id uint16, priority float64) error {
+func (w *Shared) Prioritize(id uint16, priority float64) error {
 	if err := checkPriority(id, priority); err != nil {
 		return err
 	}
@@ -94,14 +94,14 @@ func checkPriority(id uint16, priority float64) error {
 	return nil
 }
 
-func (w *World) wordsOf(i int) []uint64 {
+func (w *Shared) wordsOf(i int) []uint64 {
 	n := w.plan.packing.Words()
 	return w.words[i*n : (i+1)*n : (i+1)*n]
 }
 
 // NewSender returns a sender of the world's objects to one player. It ignores Velocities and Rest
 // of cfg. An error names the invalid setting.
-func (w *World) NewSender(cfg Config) (*Sender, error) {
+func (w *Shared) NewSender(cfg Config) (*Sender, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
 	}

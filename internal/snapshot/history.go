@@ -13,9 +13,9 @@ const Ring = 64
 // maxDistance is the maximum distance from a snapshot to its baseline.
 const maxDistance = Ring - 2
 
-// World stores the newest sets, for all encoders. Not safe for concurrent use, except that encoders
-// may read it at the same time.
-type World struct {
+// History stores the newest sets, for all encoders. Not safe for concurrent use, except that
+// encoders may read it at the same time.
+type History struct {
 	origin
 	schema *Schema
 	sets   *ringcache.Ring[*Set]
@@ -32,10 +32,10 @@ type origin struct {
 	model                  *modelSet
 }
 
-// NewWorld returns a world that starts from initial, a set that both ends know and that must not be
-// modified any more; nil means an empty set.
-func NewWorld(s *Schema, initial *Set) *World {
-	w := &World{origin: s.newOrigin(initial), schema: s, sets: ringcache.New[*Set](Ring), every: checkEvery}
+// NewHistory returns a world that starts from initial, a set that both ends know and that must not
+// be modified any more; nil means an empty set.
+func NewHistory(s *Schema, initial *Set) *History {
+	w := &History{origin: s.newOrigin(initial), schema: s, sets: ringcache.New[*Set](Ring), every: checkEvery}
 	w.fitter = newFitter(w)
 	return w
 }
@@ -43,7 +43,7 @@ func NewWorld(s *Schema, initial *Set) *World {
 // Begin starts the next snapshot and returns its empty set. The caller fills the set, and must not
 // change it once an encoder has encoded it, or Begin was called again. If the ring is full, Begin
 // discards the oldest set.
-func (w *World) Begin() *Set {
+func (w *History) Begin() *Set {
 	var p physics
 	newest, before := w.initial, w.initial
 	if w.next > 0 {
@@ -70,7 +70,7 @@ func (w *World) Begin() *Set {
 
 // Again empties the newest set, which Begin returned, and returns it: another state takes the place
 // of one that no encoder has encoded.
-func (w *World) Again() *Set {
+func (w *History) Again() *Set {
 	s := w.set(w.next - 1)
 	p := s.physics // of the sets before it
 	s.Reset()
@@ -79,15 +79,15 @@ func (w *World) Again() *Set {
 }
 
 // Schema returns the schema of the objects.
-func (w *World) Schema() *Schema { return w.schema }
+func (w *History) Schema() *Schema { return w.schema }
 
 // Next returns the number of the next snapshot: how many there were.
-func (w *World) Next() uint64 { return w.next }
+func (w *History) Next() uint64 { return w.next }
 
-func (w *World) set(n uint64) *Set { return *w.sets.Get(n) }
+func (w *History) set(n uint64) *Set { return *w.sets.Get(n) }
 
 // load loads baseline and references of snapshot n.
-func (w *World) load(refs *refFrames, n uint64, b Baseline) error {
+func (w *History) load(refs *refFrames, n uint64, b Baseline) error {
 	base := n - uint64(b.Distance)
 	switch {
 	case b.Distance == 0 && b.Empty:

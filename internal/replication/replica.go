@@ -1,18 +1,20 @@
 package replication
 
 import (
-	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/uplink-rpc/uplink/internal/endpoint"
+	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
+	"github.com/uplink-rpc/uplink/internal/statesync"
+	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -42,12 +44,12 @@ type mode struct {
 	initial []byte // encoded initial state
 }
 
-// sender encodes the messages of one stream. Its methods are called one at a time, but those of
+// sender encodes the messages of one replica. Its methods are called one at a time, but those of
 // different senders of a world at the same time. After stop only start may be called.
 type sender interface {
 	// start prepares the first message to a client that has just subscribed.
 	start(now time.Time)
-	// stop frees what only an active stream needs.
+	// stop frees what only an active replica needs.
 	stop()
 	// message returns the next message, at most limit bytes. It is in own, which may grow, or in
 	// memory of the world that is valid until the next tick is prepared. message returns errNothing
@@ -60,8 +62,8 @@ type sender interface {
 	// received appends the numbers of the messages that the client shows, as far as is known from
 	// acks, ascending; or nothing if what it shows is not a snapshot.
 	received(dst []uint64) []uint64
-	// count adds the last message to the counts of the stream, and sets BaselineAge, which is 0 for
-	// a message without a baseline, Objects and Waiting.
+	// count adds the last message to the counts of the replica, and sets BaselineAge, which is 0
+	// for a message without a baseline, Objects and Waiting.
 	count(st *Stats)
 }
 
@@ -70,14 +72,14 @@ var errNothing = errors.New("replication: nothing to send")
 // ErrNotReady is returned while the client has not subscribed, or the initial state is being sent.
 var ErrNotReady = errors.New("replication: the client is not ready")
 
-// Stream is a replication stream: a world as one player receives it. Its methods are safe for
+// Replica is a replication stream: a world as one player receives it. Its methods are safe for
 // concurrent use, except Send.
-type Stream struct {
+type Replica struct {
 	player Player
 	number uint8
 	mode   *mode
 	hub    *hub
-	ackHz  *atomic.Int64 // of the player, as in Streams
+	ackHz  *atomic.Int64 // of the player, as in Replicas
 	aead   uint64        // overhead per datagram, in bytes
 	tells  bool          // messages begin with what was processed
 
@@ -112,7 +114,7 @@ const (
 // Send sends the newest tick, unless it was sent before, or the rate of messages of the world or
 // the bandwidth has no room for it yet. It returns ErrNotReady if the client has not subscribed,
 // the encoder's error, or an error that wraps the player's.
-func (s *Stream) Send(now time.Time) error {
+func (s *Replica) Send(now time.Time) error {
 	s.mu.Lock()
 	isReady, due := s.phase == ready, s.pace.due(s.hub.tick.Load())
 	s.mu.Unlock()
@@ -129,7 +131,7 @@ func (s *Stream) Send(now time.Time) error {
 
 // send is Send. It reports whether there was a message. If wait is set, release sends it, at the
 // time that is the argument now. A message that still waits is sent before.
-func (s *Stream) send(now time.Time, wait bool) (sent bool, err error) {
+func (s *Replica) send(now time.Time, wait bool) (sent bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.phase != ready {
@@ -163,7 +165,7 @@ func (s *Stream) send(now time.Time, wait bool) (sent bool, err error) {
 }
 
 // release sends the message that waits, if there is one. That the session has ended is no error.
-func (s *Stream) release() {
+func (s *Replica) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting {
@@ -177,11 +179,11 @@ var datagrams = sync.Pool{New: func() any {
 	return &b
 }}
 
-// maxOwn is the size up to which a stream keeps its buffer.
+// maxOwn is the size up to which a replica keeps its buffer.
 const maxOwn = 1 << 10
 
 // transmit sends the message.
-func (s *Stream) transmit() (err error) {
+func (s *Replica) transmit() (err error) {
 	s.waiting = false
 	buf := datagrams.Get().(*[]byte)
 	size := len(s.processed) + len(s.message)
@@ -203,7 +205,7 @@ func (s *Stream) transmit() (err error) {
 	return err
 }
 
-func (s *Stream) sendFragments(buf *[]byte) error {
+func (s *Replica) sendFragments(buf *[]byte) error {
 	f, err := s.splitter.Split(s.processed, s.message, MaxPart)
 	if err != nil {
 		return err
@@ -222,7 +224,7 @@ func (s *Stream) sendFragments(buf *[]byte) error {
 	}
 }
 
-func (s *Stream) sendDatagram(b []byte) error {
+func (s *Replica) sendDatagram(b []byte) error {
 	s.stats.Datagrams++
 	s.stats.AEADBytes += s.aead
 	if err := s.player.Send(b); err != nil {
@@ -243,7 +245,7 @@ func isSessionError(err error) bool {
 // ErrInvalidAck is returned for an ack that no client sends.
 var ErrInvalidAck = errors.New("replication: invalid ack")
 
-func (s *Stream) handleAck(b []byte, now time.Time) error {
+func (s *Replica) handleAck(b []byte, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.phase != ready {
@@ -264,8 +266,8 @@ func (s *Stream) handleAck(b []byte, now time.Time) error {
 	return nil
 }
 
-// setPhase also starts or stops the sender, and grants or revokes the ack rate of the stream.
-func (s *Stream) setPhase(p phase, now time.Time) {
+// setPhase also starts or stops the sender, and grants or revokes the ack rate of the replica.
+func (s *Replica) setPhase(p phase, now time.Time) {
 	if acks := int64(1000 * s.mode.offer.RateHz); p == ready {
 		s.ackHz.Add(acks)
 	} else if s.phase == ready {
@@ -281,7 +283,7 @@ func (s *Stream) setPhase(p phase, now time.Time) {
 	}
 }
 
-func (s *Stream) subscribe(now time.Time) {
+func (s *Replica) subscribe(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.phase == offered || s.phase == initial {
@@ -289,8 +291,8 @@ func (s *Stream) subscribe(now time.Time) {
 	}
 }
 
-// pause stops the stream at the client's request. The client may resubscribe.
-func (s *Stream) pause() {
+// pause stops the replica at the client's request. The client may resubscribe.
+func (s *Replica) pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.phase != stopped {
@@ -298,8 +300,8 @@ func (s *Stream) pause() {
 	}
 }
 
-// close stops the stream and frees its buffers.
-func (s *Stream) close() {
+// close stops the replica and frees its buffers.
+func (s *Replica) close() {
 	s.mu.Lock()
 	before := s.phase
 	s.setPhase(stopped, time.Time{})
@@ -310,27 +312,27 @@ func (s *Stream) close() {
 	}
 }
 
-// Stop closes the stream and tells the client. The world may be offered again.
-func (s *Stream) Stop() {
+// Stop closes the replica and tells the client. The world may be offered again.
+func (s *Replica) Stop() {
 	s.close()
 	_ = s.player.SendReliable([]byte{byte(message.Stop), s.number}) // else the session has ended
 }
 
-func (s *Stream) is(p phase) bool {
+func (s *Replica) is(p phase) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.phase == p
 }
 
 // Ready reports whether the client has subscribed and has the initial state.
-func (s *Stream) Ready() bool { return s.is(ready) }
+func (s *Replica) Ready() bool { return s.is(ready) }
 
 // RTT returns the player's round-trip time.
-func (s *Stream) RTT() time.Duration { return s.player.RTT() }
+func (s *Replica) RTT() time.Duration { return s.player.RTT() }
 
 // Newest returns the newest ticks that were sent to the client and that it acked since it
 // subscribed. 0 means none.
-func (s *Stream) Newest() (sent, acked uint64) {
+func (s *Replica) Newest() (sent, acked uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sent, s.acked
@@ -338,7 +340,7 @@ func (s *Stream) Newest() (sent, acked uint64) {
 
 // Shown appends the times of the ticks that the client shows, ascending: of the last snapshots,
 // those that it has acked, and those that were sent after them.
-func (s *Stream) Shown(dst []time.Duration) []time.Duration {
+func (s *Replica) Shown(dst []time.Duration) []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.phase != ready {
@@ -356,10 +358,10 @@ func (s *Stream) Shown(dst []time.Duration) []time.Duration {
 }
 
 // TickHz returns the number of ticks per second of the world.
-func (s *Stream) TickHz() float64 { return s.mode.offer.TickHz }
+func (s *Replica) TickHz() float64 { return s.mode.offer.TickHz }
 
-// Stats returns the counts of the stream.
-func (s *Stream) Stats() Stats {
+// Stats returns the counts of the replica.
+func (s *Replica) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.stats
@@ -374,199 +376,103 @@ func (s *Stream) Stats() Stats {
 	return st
 }
 
-var errUnknown = errors.New("replication: a message of no stream")
-
-// Streams are the replication streams of one player, by number. The methods are safe for concurrent
-// use. A nil Streams has no streams.
-type Streams struct {
-	player Player
-	ackHz  atomic.Int64 // permitted ack rate, in acks per 1,000 s
-
-	mu   sync.Mutex
-	list [MaxStreams]*Stream
-	next int // number of the next stream, since late messages may refer to the lowest free number
+// See sets the areas that the player of a replica sees, by descending priority. It reports false if
+// the world has none.
+func (s *Replica) See(in []area.ID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snd, ok := s.sender.(*areaSender)
+	if ok {
+		snd.see = append(snd.see[:0], in...)
+		snd.view.See(snd.see)
+	}
+	return ok
 }
 
-// NewStreams returns the streams of a player.
-func NewStreams(p Player) *Streams { return &Streams{player: p} }
-
-// Stats returns the counts of the streams that are not closed, in the order of their numbers.
-func (all *Streams) Stats() (out []Stats) {
-	if all == nil {
-		return nil
-	}
-	all.mu.Lock()
-	list := all.list
-	all.mu.Unlock()
-	for _, s := range list {
-		if s != nil && !s.is(stopped) {
-			out = append(out, s.Stats())
-		}
-	}
-	return out
-}
-
-// Find returns the number of the stream of a world to which the client has subscribed: of the only
-// one if no world is named.
-func (all *Streams) Find(world string) (number uint8, err error) {
-	var found []*Stream
-	if all != nil {
-		all.mu.Lock()
-		for _, s := range all.list {
-			if s != nil && s.is(ready) && (world == "" || s.mode.offer.Name == world) {
-				found = append(found, s)
-			}
-		}
-		all.mu.Unlock()
-	}
+// SendGameMessage sends a message of the game over the reliable channel. The client delivers it
+// with the first message of the world of that tick or a later one. It returns ErrNotReady while the
+// client has not subscribed.
+func (s *Replica) SendGameMessage(tick uint64, msg []byte) error {
 	switch {
-	case len(found) == 1:
-		return found[0].number, nil
-	case world != "":
-		return 0, fmt.Errorf("the client has not subscribed to a world %s", world)
+	case len(msg) > MaxGameMessage:
+		return fmt.Errorf("replication: %s to player %d: a message of %d bytes, at most %d can be sent", s.mode.offer.Name, s.player.ID(), len(msg), MaxGameMessage)
+	case s.mode.offer.CheckTick(tick) != nil:
+		return s.mode.offer.CheckTick(tick)
+	case !s.is(ready):
+		return ErrNotReady
 	}
-	return 0, fmt.Errorf("the client has subscribed to %d worlds: name the one of the tick", len(found))
-}
-
-// AckHz returns the number of acks per second that the client may send.
-func (all *Streams) AckHz() float64 {
-	if all == nil {
-		return 0
-	}
-	return float64(all.ackHz.Load()) / 1000
-}
-
-func (all *Streams) offer(h *hub, m *mode, snd sender) (*Stream, error) {
-	o, p := m.offer, all.player
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if s := h.streamOf(p); s != nil {
-		if codec := s.mode.offer.Codec; codec != o.Codec {
-			return nil, fmt.Errorf("replication: offer %s to player %d: it is offered by codec %q already: Stop that before %q", o.Name, p.ID(), codec, o.Codec)
-		}
-		return s, nil
-	}
-	n, ok := all.free()
-	if !ok {
-		return nil, fmt.Errorf("replication: offer %s to player %d: it has %d worlds already", o.Name, p.ID(), MaxStreams)
-	}
-	o.Number, o.Processed = uint8(n), len(p.AppendProcessed(nil)) > 0
-	b, err := o.Append(nil)
-	if err == nil {
-		err = p.SendReliable(b)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("replication: offer %s to player %d: %w", o.Name, p.ID(), err)
-	}
-	s := &Stream{player: p, number: o.Number, mode: m, hub: h, ackHz: &all.ackHz, tells: o.Processed, sender: snd}
-	s.aead = p.Overhead() - endpoint.IPSize - endpoint.HeaderSize
-	all.list[n], all.next = s, n+1
-	h.add(s)
-	return s, nil
-}
-
-func (all *Streams) free() (int, bool) {
-	for i := range all.list {
-		n := (all.next + i) % len(all.list)
-		if s := all.list[n]; s == nil || s.is(stopped) {
-			return n, true
-		}
-	}
-	return 0, false
-}
-
-// find parses the number of a stream and returns the stream and the rest of b.
-func (all *Streams) find(b []byte) (*Stream, []byte, error) {
-	n, rest, err := parseNumber(b)
-	if err != nil || all == nil {
-		return nil, nil, cmp.Or(err, errUnknown)
-	}
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if all.list[n] == nil {
-		return nil, nil, errUnknown
-	}
-	return all.list[n], rest, nil
-}
-
-// Close closes all streams. The player's session must have ended, so that no offer can follow.
-func (all *Streams) Close() {
-	if all == nil {
-		return
-	}
-	all.mu.Lock()
-	list := all.list
-	all.mu.Unlock()
-	for _, s := range list {
-		if s != nil {
-			s.close()
-		}
-	}
-}
-
-// HandleReply handles the client's reply to an offer. If it requests the initial state, q sends it.
-// An error means that no client sends the reply.
-func (all *Streams) HandleReply(b []byte, q *SendQueue, now time.Time) error {
-	_, answer, _, err := parseReply(b)
-	if err != nil {
-		return err
-	}
-	s, _, err := all.find(b)
-	if err != nil {
-		return err
-	}
-	switch answer {
-	case Request:
-		q.add(s)
-	case Ready:
-		s.subscribe(now)
-	default:
-		s.pause()
+	b := append(make([]byte, 0, 2+binary.MaxVarintLen64+len(msg)), byte(message.GameMessage), s.number)
+	if err := s.player.SendReliable(append(binary.AppendUvarint(b, tick), msg...)); err != nil {
+		return fmt.Errorf("replication: %s to player %d: %w", s.mode.offer.Name, s.player.ID(), err)
 	}
 	return nil
 }
 
-// Explained returns what a reply explains, and the name of the world. why is nil if it explains
-// nothing. The reply may be about a world that was not offered, which is none for HandleReply:
-// offered is then false.
-func (all *Streams) Explained(b []byte) (world string, why *message.BindAnswer, offered bool, err error) {
-	number, _, why, err := parseReply(b)
-	switch {
-	case err != nil:
-		return "", nil, false, err
-	case number == NoOffer:
-		return why.Theirs, why, false, nil
-	case why == nil:
-		return "", nil, true, nil
+// sendInitialState sends pieces and reports whether nothing is left to send.
+func (s *Replica) sendInitialState(buf *[]byte, since time.Duration) (done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.mode.initial
+	size := float64(len(state))
+	rate := ratelimit.Rate{PerSecond: size / initialInterval.Seconds(), Burst: 2 * size}
+	for s.phase == initial && s.sentInitial < len(state) {
+		n := min(maxPiece, len(state)-s.sentInitial)
+		if s.player.Unacked() >= maxUnacked || !s.pieces.Take(since, rate, float64(n)) {
+			return false
+		}
+		*buf = append((*buf)[:0], byte(message.Piece), s.number)
+		*buf = append(*buf, state[s.sentInitial:s.sentInitial+n]...)
+		if err := s.player.SendReliable(*buf); err != nil {
+			return !errors.Is(err, session.ErrBacklog)
+		}
+		s.sentInitial += n
+		s.stats.InitialBytes += uint64(n)
 	}
-	s, _, err := all.find(b)
-	if err != nil {
-		return "", nil, true, err
-	}
-	return s.mode.offer.Name, why, true, nil
+	return true
 }
 
-// Offered returns the names of the worlds that are offered to the player.
-func (all *Streams) Offered() (names []string) {
-	if all == nil {
+// State calls f with the sender of a replica as state. It returns nil until the client has
+// subscribed.
+func (s *Replica) State(f func(*statesync.Sender) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase != ready {
 		return nil
 	}
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	for _, s := range all.list {
-		if s != nil && !s.is(stopped) {
-			names = append(names, s.mode.offer.Name)
-		}
+	if err := f(s.sender.(*stateSender).sender); err != nil {
+		return fmt.Errorf("replication: world %s: %w", s.mode.offer.Name, err)
 	}
-	return names
+	return nil
 }
 
-// HandleAck handles an ack of a stream's messages. The error is ErrInvalidAck or another one if no
-// client sends the ack.
-func (all *Streams) HandleAck(b []byte, now time.Time) error {
-	s, ack, err := all.find(b)
-	if err != nil {
-		return err
+// SetViewer sets the object relative to which a replica as state may encode the positions of
+// others.
+func (s *Replica) SetViewer(id uint16) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snd := s.sender.(*stateSender)
+	if snd.viewer, snd.hasViewer = id, true; s.phase == ready {
+		snd.sender.SetViewer(id)
 	}
-	return s.handleAck(ack, now)
+}
+
+// SetBandwidth changes the bandwidth limits of a replica as state.
+func (s *Replica) SetBandwidth(bandwidth, minimum int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snd := s.sender.(*stateSender)
+	if snd.cfg.Bandwidth, snd.cfg.MinBandwidth = bandwidth, minimum; s.phase == ready {
+		snd.setBandwidth()
+	}
+}
+
+// Bandwidth returns the bandwidth that a replica as state may use now, in bits per second.
+func (s *Replica) Bandwidth() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snd := s.sender.(*stateSender)
+	if s.phase == ready {
+		return int(snd.rate.rate)
+	}
+	return snd.cfg.Bandwidth
 }
