@@ -155,29 +155,3 @@ func (r *addressRace) watch(ctx context.Context, d *dialer) {
 		r.over <- d
 	}()
 }
-
-// dial sends the first hello to an address.
-func (c Config) dial(remote netip.AddrPort, h Handler, claim func() bool) (*dialer, error) {
-	request, err := c.request(remote)
-	if err != nil {
-		return nil, err
-	}
-	pc, err := c.Network.ListenPacket(localFor(remote))
-	if err != nil {
-		return nil, err
-	}
-	return newDialer(pc, request, c, h, claim), nil
-}
-
-// outcome returns why a handshake that is over has failed, or nil if the connection has opened.
-func (d *dialer) outcome(ctx context.Context) error {
-	switch refusal := locked(d.conn, (*session.Session).Refusal); {
-	case ctx.Err() != nil && refusal != nil:
-		return fmt.Errorf("refused by an answer that is not authenticated: %w; no other answer from the server: %w", refusal, context.Cause(ctx))
-	case ctx.Err() != nil:
-		return fmt.Errorf("no answer from the server: %w", context.Cause(ctx))
-	case !d.opened():
-		return d.conn.err()
-	}
-	return nil
-}

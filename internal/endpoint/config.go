@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/transport/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -192,4 +193,45 @@ type Join struct {
 	// Attempt identifies the client's attempt to connect: a repeated request has the same, another
 	// use of the token has not.
 	Attempt [32]byte
+}
+
+// dial sends the first hello to an address.
+func (c Config) dial(remote netip.AddrPort, h Handler, claim func() bool) (*dialer, error) {
+	request, err := c.request(remote)
+	if err != nil {
+		return nil, err
+	}
+	pc, err := c.Network.ListenPacket(localFor(remote))
+	if err != nil {
+		return nil, err
+	}
+	return newDialer(pc, request, c, h, claim), nil
+}
+
+func (c Config) request(remote netip.AddrPort) (session.Request, error) {
+	t, err := c.token(remote)
+	if err != nil {
+		return session.Request{}, err
+	}
+	r := session.Request{Remote: session.Path{Addr: remote}, ServerKey: t.ServerKey(), KeyID: t.KeyID(), Route: t.Route(), Token: t.Sealed(), Nonce: randomID()}
+	for _, s := range c.Suites {
+		r.Suites |= 1 << s
+	}
+	return r, nil
+}
+
+func (c Config) listen(addr string) (pcs []transport.PacketConn, err error) {
+	if n, ok := c.Network.(shardNetwork); ok {
+		pcs, err = n.ListenShards(addr, c.Shards)
+	} else {
+		pcs = make([]transport.PacketConn, 1)
+		pcs[0], err = c.Network.ListenPacket(addr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(pcs) < c.Shards {
+		c.Logger.Warn("the network does not spread datagrams over shards", "shards", len(pcs), "wanted", c.Shards)
+	}
+	return pcs, nil
 }

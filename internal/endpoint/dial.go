@@ -88,18 +88,6 @@ func Dial(ctx context.Context, addr string, cfg Config, h Handler) (*Conn, error
 	return nil, addressErrors(r.errs)
 }
 
-func (c Config) request(remote netip.AddrPort) (session.Request, error) {
-	t, err := c.token(remote)
-	if err != nil {
-		return session.Request{}, err
-	}
-	r := session.Request{Remote: session.Path{Addr: remote}, ServerKey: t.ServerKey(), KeyID: t.KeyID(), Route: t.Route(), Token: t.Sealed(), Nonce: randomID()}
-	for _, s := range c.Suites {
-		r.Suites |= 1 << s
-	}
-	return r, nil
-}
-
 // newDialer returns a dialer that has sent its first hello. Claim is [session.Config.Claim].
 func newDialer(pc transport.PacketConn, r session.Request, cfg Config, h Handler, claim func() bool) *dialer {
 	s := newSocket(pc)
@@ -335,4 +323,17 @@ func (a *alarm) stop() {
 	defer a.mu.Unlock()
 	a.stopped = true
 	_ = a.pc.SetReadDeadline(past)
+}
+
+// outcome returns why a handshake that is over has failed, or nil if the connection has opened.
+func (d *dialer) outcome(ctx context.Context) error {
+	switch refusal := locked(d.conn, (*session.Session).Refusal); {
+	case ctx.Err() != nil && refusal != nil:
+		return fmt.Errorf("refused by an answer that is not authenticated: %w; no other answer from the server: %w", refusal, context.Cause(ctx))
+	case ctx.Err() != nil:
+		return fmt.Errorf("no answer from the server: %w", context.Cause(ctx))
+	case !d.opened():
+		return d.conn.err()
+	}
+	return nil
 }

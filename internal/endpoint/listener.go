@@ -74,22 +74,6 @@ func Listen(addr string, cfg Config) (*Listener, error) {
 	return l, nil
 }
 
-func (c Config) listen(addr string) (pcs []transport.PacketConn, err error) {
-	if n, ok := c.Network.(shardNetwork); ok {
-		pcs, err = n.ListenShards(addr, c.Shards)
-	} else {
-		pcs = make([]transport.PacketConn, 1)
-		pcs[0], err = c.Network.ListenPacket(addr)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if len(pcs) < c.Shards {
-		c.Logger.Warn("the network does not spread datagrams over shards", "shards", len(pcs), "wanted", c.Shards)
-	}
-	return pcs, nil
-}
-
 func closeAll(pcs []transport.PacketConn) (err error) {
 	for _, pc := range pcs {
 		err = errors.Join(err, pc.Close())

@@ -25,13 +25,6 @@ type Format struct {
 	plans []plan
 }
 
-// plan is the layout of a field with the data that the codecs derive from it.
-type plan struct {
-	schema.Layout
-	max   uint32      // maximum of the group header
-	sizes *[32]uint16 // numbers: see groupSizes
-}
-
 type formatKey struct{}
 
 // Of returns the format of a schema.
@@ -92,35 +85,8 @@ func (x *Format) FieldBits(i int, f *schema.Frame) int {
 	}
 }
 
-// numberBits returns the size in bits of the numbers of the field without a baseline.
-func (p *plan) numberBits(f *schema.Frame) int {
-	switch p.Class {
-	case schema.ClassNumber:
-		return int(p.sizes[lengthOf(f.Ints[p.At:][:p.N])])
-	case schema.ClassAngle:
-		n := 0
-		for _, x := range f.Ints[p.At:][:p.N] {
-			n += 1 + int(p.Bits)&int(mask(x))
-		}
-		return n
-	case schema.ClassQuat:
-		return 2 + 3*int(p.Bits)
-	default:
-		return 0
-	}
-}
-
 // mask returns -1 if x is not 0, and 0 otherwise.
 func mask(x int32) int32 { return (x | -x) >> 31 }
-
-// groupSizes returns the size in bits of the group by the length of its largest magnitude.
-func (p *plan) groupSizes() *[32]uint16 {
-	t := new([32]uint16)
-	for length := range p.max + 1 {
-		t[length] = uint16(groupBits(p.N, max(length, 1)-1, p.max))
-	}
-	return t
-}
 
 // parseBinary decodes all of src into the integers and byte strings of cur.
 func (s *Format) parseBinary(cur, base *schema.Frame, src []byte) error {
@@ -142,53 +108,6 @@ func (s *Format) parseBinary(cur, base *schema.Frame, src []byte) error {
 		return wire.Malformed("the binary part has %d bytes too many", len(src))
 	}
 	return nil
-}
-
-func (p *plan) parseIntegers(cur, base *schema.Frame, src []byte) ([]byte, bool) {
-	for k := range p.N {
-		n := p.componentBytes(k)
-		if len(src) < n {
-			return nil, false
-		}
-		v := uint32(0)
-		for i, b := range src[:n] {
-			v |= uint32(b) << (8 * i)
-		}
-		src = src[n:]
-		if base != nil {
-			v ^= uint32(base.Ints[p.At+k])
-		}
-		shift := 32 - 8*n
-		x := int32(v << shift >> shift) // without the sign bits of the baseline
-		if p.Signed {
-			x = int32(v<<shift) >> shift
-		}
-		if !p.Holds(k, x) {
-			return nil, false
-		}
-		cur.Ints[p.At+k] = x
-	}
-	return src, true
-}
-
-func (p *plan) parseBlob(cur, base *schema.Frame, src []byte) ([]byte, bool) {
-	size := p.MaxBytes
-	if p.LengthBytes() > 0 {
-		v, n := binary.Uvarint(src)
-		if n <= 0 || n != uvarintLen(int(min(v, schema.MaxBytes))) || v > uint64(p.MaxBytes) {
-			return nil, false
-		}
-		size, src = int(v), src[n:]
-	}
-	if len(src) < size {
-		return nil, false
-	}
-	b := append(cur.Bytes[p.Blob][:0], src[:size]...)
-	if base != nil {
-		xor(b, base.Bytes[p.Blob])
-	}
-	cur.Bytes[p.Blob] = b
-	return src[size:], true
 }
 
 // BinarySize returns the size in bytes of the binary part of f before run-length coding.

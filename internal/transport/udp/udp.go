@@ -202,16 +202,16 @@ const maxBatch = 256
 // ReadBatch waits for at least one datagram, reads those available, at most len(into), and sets N
 // and Addr of each of the n that it returns. Otherwise it is like ReadFrom. It retains the memory
 // of into until the next call.
-func (b *batcher) ReadBatch(into []Datagram) (n int, err error) {
+func (c *Conn) ReadBatch(into []Datagram) (n int, err error) {
 	if len(into) == 0 {
 		return 0, nil
 	}
 	for {
-		n, err = b.readBatch(into[:min(len(into), maxBatch)])
+		n, err = c.readBatch(into[:min(len(into), maxBatch)])
 		switch {
 		case err == nil || !transient(err):
 			return n, err
-		case b.refused.Load() && isRefused(err):
+		case c.refused.Load() && isRefused(err):
 			return 0, fmt.Errorf("%w: %w", ErrRefused, err)
 		}
 	}
@@ -220,9 +220,9 @@ func (b *batcher) ReadBatch(into []Datagram) (n int, err error) {
 // WriteBatch sends the datagrams in order and returns the number sent. If that is less than
 // len(out), the error is that of the next one; the caller may continue behind it. It waits only for
 // room in the kernel's buffer.
-func (b *batcher) WriteBatch(out []Datagram) (sent int, err error) {
+func (c *Conn) WriteBatch(out []Datagram) (sent int, err error) {
 	for sent < len(out) {
-		n, err := b.writeBatch(out[sent:min(len(out), sent+maxBatch)])
+		n, err := c.writeBatch(out[sent:min(len(out), sent+maxBatch)])
 		sent += n
 		if err != nil {
 			return sent, err

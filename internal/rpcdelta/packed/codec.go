@@ -71,15 +71,6 @@ func (c *Codec) writeNumbers(p *plan, cur, base *schema.Frame) bool {
 	return true
 }
 
-// numbers returns the components of the field in both frames, nil without base.
-func (p *plan) numbers(cur, base *schema.Frame) (v, b []int32) {
-	v = cur.Ints[p.At : p.At+p.N]
-	if base != nil {
-		b = base.Ints[p.At : p.At+p.N]
-	}
-	return v, b
-}
-
 // writeGroup reports false if the group cannot hold a difference.
 func (c *Codec) writeGroup(p *plan, v, base []int32) bool {
 	diff := c.diff[:len(v)]
@@ -93,22 +84,6 @@ func (c *Codec) writeGroup(p *plan, v, base []int32) bool {
 		c.w.WriteBits(uint64(d+1<<(header+1)), uint(header+2))
 	}
 	return true
-}
-
-// difference sets diff to v-base, or to v if base is nil, and returns the largest magnitude.
-func (p *plan) difference(diff []int64, v, base []int32) (m uint64) {
-	for k, x := range v {
-		d := int64(x)
-		if base != nil {
-			d -= int64(base[k])
-			if p.Class == schema.ClassAngle {
-				d = int64(int32(d)<<(32-p.Bits)) >> (32 - p.Bits) // in the range of half a turn
-			}
-		}
-		diff[k] = d
-		m = max(m, magnitude(d))
-	}
-	return m
 }
 
 func bit(b bool) uint64 {
@@ -135,15 +110,4 @@ func xor(dst, b []byte) {
 	for i := range min(len(dst), len(b)) {
 		dst[i] ^= b[i]
 	}
-}
-
-// componentBytes returns the size of component k of an integer field, in bytes.
-func (p *plan) componentBytes(k int) int {
-	if p.Width <= 32 {
-		return p.ValueBytes()
-	}
-	if k%2 == 0 {
-		return 4
-	}
-	return p.ValueBytes() - 4
 }
