@@ -41,29 +41,6 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// TestRequirements checks that CONTRIBUTING.md gives a reason for each module that go.mod requires
-// directly.
-func TestRequirements(t *testing.T) {
-	text, err := os.ReadFile("../CONTRIBUTING.md")
-	must(t, err)
-	_, list, _ := strings.Cut(string(text), "\n## Dependencies\n")
-	list, _, _ = strings.Cut(list, "\n## ")
-	var documented, required []string
-	for _, row := range regexp.MustCompile(`(?m)^\| ([a-z][\w, /-]*) \|`).FindAllStringSubmatch(list, -1)[1:] {
-		documented = append(documented, strings.Split(row[1], ", ")...)
-	}
-	file, err := os.ReadFile("../go.mod")
-	must(t, err)
-	for _, m := range regexp.MustCompile(`(?m)^\t(?:github\.com/[^/]+|golang\.org|go\.uber\.org|pgregory\.net)/(\S+?)(?:/v\d+)? \S+$`).FindAllStringSubmatch(string(file), -1) {
-		required = append(required, m[1])
-	}
-	slices.Sort(documented)
-	slices.Sort(required)
-	if !slices.Equal(documented, required) {
-		t.Errorf("CONTRIBUTING.md lists %v, go.mod requires %v", documented, required)
-	}
-}
-
 // TestDialGoroutines checks the numbers of goroutines in dependencies.md.
 func TestDialGoroutines(t *testing.T) {
 	if n := strings.Count(stacks(), "created by github.com/xtaci/kcp-go/v5.NewTimedSched"); n != runtime.NumCPU()+1 {

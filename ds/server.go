@@ -338,8 +338,8 @@ func (s *Server) bindingMemory() int {
 // Profile starts a new profile of each RPC. every is the mean number of payloads per measured
 // payload; which payloads are measured is random within each shard. [Server.Profiles] returns the
 // profiles. With 0, as at the start, no payload is measured, and the last profile is kept. A
-// measured payload costs about twice as much to receive as another (BenchmarkReceiveProfiled).
-// While no payload is measured there is almost no cost.
+// measured payload costs about twice as much to receive as another. While no payload is measured
+// there is almost no cost.
 func (s *Server) Profile(every int) {
 	n := uint64(min(max(every, 0), math.MaxInt32))
 	s.mu.Lock()

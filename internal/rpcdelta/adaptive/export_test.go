@@ -3,7 +3,6 @@ package adaptive
 import (
 	"math"
 	"math/rand/v2"
-	"unsafe"
 )
 
 // ParamKinds is the number of kinds of parameters.
@@ -86,22 +85,4 @@ func anyNumbers(r *rand.Rand, n int) []int32 {
 		}
 	}
 	return v
-}
-
-// bytesOf returns the memory of a slice.
-func bytesOf[T any](s []T) int {
-	var v T
-	return cap(s) * int(unsafe.Sizeof(v))
-}
-
-// Size returns the memory of a state, in bytes.
-func (s *State) Size() int {
-	l := &s.learned
-	return int(unsafe.Sizeof(*s)) + bytesOf(l.inputs) + bytesOf(l.components) + bytesOf(l.lists) +
-		bytesOf(l.groups) + bytesOf(l.bitModels.index) + bytesOf(l.bitModels.bits) + bytesOf(l.bitModels.bytes)
-}
-
-// Size returns the memory of a ring without byte strings, in bytes.
-func (f *Frames) Size() int {
-	return int(unsafe.Sizeof(*f)) + 16*f.Cap() + bytesOf(f.ints) + bytesOf(f.bytes) + bytesOf(f.diffs)
 }

@@ -67,14 +67,3 @@ func TestReach(t *testing.T) {
 		}
 	}
 }
-
-// TestMemory limits the memory of a stream: 13 KiB of the 16 KiB that a player's 20 components may
-// take.
-func TestMemory(t *testing.T) {
-	state := adaptive.Generic().Compile(vehicleFields).NewState(64).Size()
-	frames := newKnown(vehicleFields, 64).Size()
-	t.Logf("state %d bytes, frames %d", state, frames)
-	if state+frames > 13<<10 {
-		t.Errorf("%d bytes are too many", state+frames)
-	}
-}
