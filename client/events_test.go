@@ -21,8 +21,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// chronicle has the events of one client and its server, in order.
-type chronicle struct {
+// eventLog has the events of one client and its server, in order.
+type eventLog struct {
 	*match
 	backend        *backend
 	server, client []string
@@ -39,7 +39,7 @@ var reasons = map[error]string{
 }
 
 // reason returns the names of all reasons that err wraps. Users see no names of inner packages.
-func (c *chronicle) reason(err error) string {
+func (c *eventLog) reason(err error) string {
 	var names []string
 	for reason, name := range reasons {
 		if errors.Is(err, reason) {
@@ -53,7 +53,7 @@ func (c *chronicle) reason(err error) string {
 	return strings.Join(names, " and ")
 }
 
-func (c *chronicle) serverConfig() ds.Config {
+func (c *eventLog) serverConfig() ds.Config {
 	note := func(format string, args ...any) { c.server = append(c.server, fmt.Sprintf(format, args...)) }
 	return ds.Config{
 		Key: c.backend.key,
@@ -73,7 +73,7 @@ func (c *chronicle) serverConfig() ds.Config {
 	}
 }
 
-func (c *chronicle) onEvent(e session.Event) {
+func (c *eventLog) onEvent(e session.Event) {
 	if c.conn != nil && c.conn.State() != e.State {
 		c.t.Errorf("state %v at the event %+v", c.conn.State(), e)
 	}
@@ -97,63 +97,63 @@ func TestEvents(t *testing.T) {
 	const first = "connected anew after 0"
 	for _, tt := range []struct {
 		name           string
-		play           func(*chronicle)
+		play           func(*eventLog)
 		server, client []string
 	}{
 		{
-			"quit", func(c *chronicle) { uplinktest.Must(c.t, c.conn.Close()) },
+			"quit", func(c *eventLog) { uplinktest.Must(c.t, c.conn.Close()) },
 			[]string{"joined", "left: quit"},
 			[]string{first, "disconnected: quit"},
 		},
 		{
-			"kick", func(c *chronicle) { c.player.Kick("enough") },
+			"kick", func(c *eventLog) { c.player.Kick("enough") },
 			[]string{"joined", "left: kicked"},
 			[]string{first, "disconnected: kicked"},
 		},
-		{"server stops and starts", func(c *chronicle) {
+		{"server stops and starts", func(c *eventLog) {
 			uplinktest.Must(c.t, c.srv.Close())
 			settle(50 * ms)
 			c.serve(c.serverConfig())
 			settle(time.Second)
 		}, []string{"joined", "left: shutdown", "joined"}, []string{first, "reconnecting 1: shutdown", "reconnecting 2: stale", "connected anew after 2"}},
-		{"server shuts down", func(c *chronicle) {
+		{"server shuts down", func(c *eventLog) {
 			uplinktest.Must(c.t, c.srv.Shutdown(c.t.Context()))
 			settle(time.Second)
 			c.serve(c.serverConfig())
 			settle(20 * time.Second)
 		}, []string{"joined", "left: shutdown", "joined"}, []string{first, "reconnecting 1: shutdown", "reconnecting 2: stale", "connected anew after 2"}},
-		{"server crashes", func(c *chronicle) {
+		{"server crashes", func(c *eventLog) {
 			c.network.Crash(c.t, uplinktest.Addr)
 			settle(500 * ms)
 			c.serve(c.serverConfig())
 			settle(5 * time.Second)
 		}, []string{"joined", "left: shutdown", "joined"}, []string{first, "reconnecting 1: unknown", "connected anew after 1"}},
-		{"short loss of the link", func(c *chronicle) {
+		{"short loss of the link", func(c *eventLog) {
 			c.setLinks(simnet.Config{Loss: 1})
 			settle(8 * time.Second)
 			c.setLinks(simnet.Config{Delay: 25 * ms})
 			settle(5 * time.Second)
 		}, []string{"joined", "moved"}, []string{first, "interrupted", "connected again"}},
-		{"long loss of the link", func(c *chronicle) {
+		{"long loss of the link", func(c *eventLog) {
 			c.setLinks(simnet.Config{Loss: 1})
 			settle(25 * time.Second)
 		}, []string{"joined", "left: timeout"}, []string{first, "interrupted", "reconnecting 1: timeout"}},
-		{"change of the address", func(c *chronicle) {
+		{"change of the address", func(c *eventLog) {
 			uplinktest.Must(c.t, c.conn.Rebind())
 			settle(10 * time.Second)
 		}, []string{"joined", "moved"}, []string{first}},
-		{"close while reconnecting", func(c *chronicle) {
+		{"close while reconnecting", func(c *eventLog) {
 			c.network.Crash(c.t, uplinktest.Addr)
 			settle(16 * time.Second)
 			uplinktest.Must(c.t, c.conn.Close())
 		}, []string{"joined", "left: shutdown"}, []string{first, "interrupted", "reconnecting 1: timeout", "disconnected: quit"}},
-		{"restart without another token", func(c *chronicle) {
+		{"restart without another token", func(c *eventLog) {
 			c.crash()
 			settle(time.Second)
 			c.serve(c.serverConfig())
 			settle(5 * time.Second)
 		}, []string{"joined", "left: shutdown"}, []string{first, "reconnecting 1: unknown", "disconnected: stale"}},
-		{"the same player elsewhere", func(c *chronicle) {
+		{"the same player elsewhere", func(c *eventLog) {
 			cfg := client.Config{Network: c.network}
 			var err error
 			cfg.Token, err = c.backend.renew(c.t.Context())
@@ -166,7 +166,7 @@ func TestEvents(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := &chronicle{}
+				c := &eventLog{}
 				b, cfg := newBackend(t, !slices.Contains(tt.client, "disconnected: stale"))
 				c.backend = b
 				cfg.OnEvent, cfg.OnQuality = c.onEvent, func(q session.Quality) { c.quality = append(c.quality, q) }

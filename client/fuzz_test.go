@@ -34,15 +34,15 @@ func FuzzAreas(f *testing.F) {
 
 func checkSnapshots(codec string) func(testing.TB, []byte) {
 	return func(t testing.TB, in []byte) {
-		r := newRink(t, codec)
+		r := newWorldFixture(t, codec)
 		handled := 0
-		v := r.snapshots(SnapshotConfig[puck]{Handle: func(s *Snapshot[puck]) {
+		v := r.snapshots(SnapshotConfig[worldObject]{Handle: func(s *Snapshot[worldObject]) {
 			if handled++; len(s.IDs) != len(s.Objects) || !slices.IsSorted(s.IDs) {
 				t.Fatalf("%d objects with ids %v", len(s.Objects), s.IDs)
 			}
 		}, Interpolate: &interpolate.Config{}})
-		var latest Snapshot[puck]
-		var shown interpolate.Sample[puck]
+		var latest Snapshot[worldObject]
+		var shown interpolate.Sample[worldObject]
 		for range r.handle(in) {
 			v.Latest(&latest)
 			v.Sample(r.now, &shown)
@@ -52,13 +52,13 @@ func checkSnapshots(codec string) func(testing.TB, []byte) {
 		}
 		before := handled
 		r.restart()
-		if !v.Latest(&latest) || handled != before+1 || latest.Tick != 1 || len(latest.Objects) != pucks {
+		if !v.Latest(&latest) || handled != before+1 || latest.Tick != 1 || len(latest.Objects) != worldObjects {
 			t.Fatalf("tick %d with %d objects in the new session, stats %+v", latest.Tick, len(latest.Objects), v.Stats())
 		}
 	}
 }
 
-type blast struct {
+type fuzzCall struct {
 	At   schema.Vec3 `uplink:"resolution=0.125"`
 	Name []byte      `uplink:"max=8"`
 }
@@ -85,7 +85,7 @@ func FuzzCalls(f *testing.F) {
 	}
 	x := corpus.Target{Parser: "message", Seeds: seeds, Inputs: 3_000, Check: func(t testing.TB, in []byte) {
 		handlers, handled := new(Handlers), uint64(0)
-		must(t, Handle(handlers, "Blast", func(c Call[blast]) {
+		must(t, Handle(handlers, "Blast", func(c Call[fuzzCall]) {
 			if handled++; len(c.Value.Name) > 8 {
 				t.Fatalf("%d bytes", len(c.Value.Name))
 			}
@@ -122,8 +122,8 @@ func FuzzCalls(f *testing.F) {
 // FuzzStates handles arbitrary messages of a server in a view of state.
 func FuzzStates(f *testing.F) {
 	x := corpus.Target{Parser: "message", Seeds: worldMessages(f, replication.StateCodec), Inputs: 3_000, Check: func(t testing.TB, in []byte) {
-		r := newRink(t, replication.StateCodec)
-		v := r.states(StateConfig[puck]{})
+		r := newWorldFixture(t, replication.StateCodec)
+		v := r.states(StateConfig[worldObject]{})
 		wait := 0
 		for range r.handle(in) {
 			wait = len(v.all.queue)
@@ -131,7 +131,7 @@ func FuzzStates(f *testing.F) {
 				t.Fatalf("%d updates wait, %d are kept for reuse", wait, spare)
 			}
 		}
-		polled := v.Poll(func(u *StateUpdate[puck]) {
+		polled := v.Poll(func(u *StateUpdate[worldObject]) {
 			for i := range u.Objects {
 				if i > 0 && u.Objects[i].ID <= u.Objects[i-1].ID {
 					t.Fatalf("object %d after %d", u.Objects[i].ID, u.Objects[i-1].ID)
@@ -143,7 +143,7 @@ func FuzzStates(f *testing.F) {
 		}
 		r.restart()
 		complete := false
-		if n := v.Poll(func(u *StateUpdate[puck]) { complete = u.First && len(u.Objects) == pucks }); n != 1 || !complete {
+		if n := v.Poll(func(u *StateUpdate[worldObject]) { complete = u.First && len(u.Objects) == worldObjects }); n != 1 || !complete {
 			t.Fatalf("%d updates in the new session, stats %+v", n, v.Stats())
 		}
 	}}
@@ -218,11 +218,11 @@ func FuzzMessage(f *testing.F) {
 // worldMessages returns inputs with messages of a world by a codec, in and out of order, and with
 // messages that end or replace the stream.
 func worldMessages(f *testing.F, codec string) [][]byte {
-	r := newRink(f, codec)
+	r := newWorldFixture(f, codec)
 	if codec == replication.StateCodec {
-		r.states(StateConfig[puck]{})
+		r.states(StateConfig[worldObject]{})
 	} else {
-		r.snapshots(SnapshotConfig[puck]{})
+		r.snapshots(SnapshotConfig[worldObject]{})
 	}
 	var messages [][]byte
 	for range 3 {
@@ -242,7 +242,7 @@ func worldMessages(f *testing.F, codec string) [][]byte {
 
 // handle receives the server's first three ticks, of which the last two are deltas, and then the
 // messages of a fuzz target's input, after each of which it yields.
-func (r *rink) handle(in []byte) func(yield func() bool) {
+func (r *worldFixture) handle(in []byte) func(yield func() bool) {
 	return func(yield func() bool) {
 		for range 3 {
 			r.deliver(r.send())
@@ -267,11 +267,11 @@ func (r *rink) handle(in []byte) func(yield func() bool) {
 }
 
 // restart begins a new session with another server, and delivers its first tick.
-func (r *rink) restart() {
+func (r *worldFixture) restart() {
 	r.worlds.End()
 	r.worlds = r.conn.subscriptions.Open(&r.toServer)
 	r.worlds.Show(r.now)
-	next := newRink(r.t, r.codec)
+	next := newWorldFixture(r.t, r.codec)
 	next.now = r.now
 	r.reliable(next.offer)
 	must(r.t, next.streams.HandleReply(r.toServer.Last[1:], nil, r.now))
@@ -283,10 +283,10 @@ type note struct {
 	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000" interpolate:"position"`
 	Name     string      `uplink:"max=8"`
 	Scores   []int8      `uplink:"max=8"`
-	scribble
+	arbitraryCall
 }
 
-type scribble struct {
+type arbitraryCall struct {
 	Text []byte `uplink:"max=8"`
 }
 
@@ -304,7 +304,7 @@ func TestSampleAliasing(t *testing.T) {
 	receive := func(tick int) {
 		set := typ.Schema().NewSet()
 		label := fmt.Sprint("at ", tick)
-		v := note{Name: label, Scores: []int8{int8(tick)}, scribble: scribble{Text: []byte(label)}}
+		v := note{Name: label, Scores: []int8{int8(tick)}, arbitraryCall: arbitraryCall{Text: []byte(label)}}
 		must(t, typ.Add(set, snapshot.Object{ID: 1}, &v))
 		f.receive(uint64(tick), set, nil, nil, now.Add(time.Duration(tick)*50*time.Millisecond))
 	}

@@ -51,7 +51,7 @@ func TestForgedHandover(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := newPusher(t, uplinktest.Addr)
+				p := newHandoverServer(t, uplinktest.Addr)
 				secret := message.NewSecret()
 				var joined []string
 				srv, err := ds.Listen(second, ds.Config{Network: p.network, Joined: func(p *ds.Player) { joined = append(joined, string(p.HandoverPayload())) }})

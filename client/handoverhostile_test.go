@@ -24,21 +24,21 @@ import (
 	"github.com/uplink-rpc/uplink/token"
 )
 
-// pusher is a hostile server that hands its clients over to addresses that it chooses.
-type pusher struct {
+// handoverServer is a hostile server that hands its clients over to addresses that it chooses.
+type handoverServer struct {
 	rogue
 	mux atomic.Pointer[streams.Mux] // of the newest session
 	got [][]byte                    // reliable messages of clients
 }
 
-func (p *pusher) Message(_ *endpoint.Conn, b []byte, _ time.Time) {
+func (p *handoverServer) Message(_ *endpoint.Conn, b []byte, _ time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.got = append(p.got, bytes.Clone(b))
 }
 
 // received returns the reliable messages of a type.
-func (p *pusher) received(t message.Type) (all [][]byte) {
+func (p *handoverServer) received(t message.Type) (all [][]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, b := range p.got {
@@ -49,22 +49,22 @@ func (p *pusher) received(t message.Type) (all [][]byte) {
 	return all
 }
 
-func (p *pusher) Opened(c *endpoint.Conn) {
+func (p *handoverServer) Opened(c *endpoint.Conn) {
 	p.rogue.Opened(c)
 	mux := streams.New(bulkOwner{c})
 	p.mux.Store(mux)
 	c.SetBulk(1<<20, mux.Next, func(b []byte, at time.Time) { _ = mux.Deliver(at, b) })
 }
 
-// newPusher starts a pusher at an address.
-func newPusher(t *testing.T, at string) *pusher {
+// newHandoverServer starts a handoverServer at an address.
+func newHandoverServer(t *testing.T, at string) *handoverServer {
 	t.Helper()
-	return newPusherIn(t, newNetwork(t, 0, 1), at)
+	return newHandoverServerIn(t, newNetwork(t, 0, 1), at)
 }
 
-func newPusherIn(t *testing.T, network *uplinktest.Network, at string) *pusher {
+func newHandoverServerIn(t *testing.T, network *uplinktest.Network, at string) *handoverServer {
 	t.Helper()
-	p := &pusher{rogue: rogue{t: t, network: network}}
+	p := &handoverServer{rogue: rogue{t: t, network: network}}
 	var err error
 	p.listener, err = endpoint.Listen(at, endpoint.Config{Network: p.network, Insecure: true})
 	uplinktest.Must(t, err)
@@ -84,7 +84,7 @@ func issued(t *testing.T, to ...netip.AddrPort) token.Token {
 }
 
 // push hands the client of the newest session over.
-func (p *pusher) push(to ...netip.AddrPort) {
+func (p *handoverServer) push(to ...netip.AddrPort) {
 	_, err := p.mux.Load().SendReserved(time.Now(), message.HandoverStream, nil, func(error) {})
 	if err == nil {
 		n := message.HandoverNotice{Stream: message.NoStream, Servers: to, Token: issued(p.t, to[0])}
@@ -101,7 +101,7 @@ func TestHostileHandovers(t *testing.T) {
 	for _, every := range []time.Duration{50 * ms, 3 * time.Second, 14 * time.Second, 20 * time.Second} {
 		t.Run(every.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := newPusher(t, uplinktest.Addr)
+				p := newHandoverServer(t, uplinktest.Addr)
 				var victims []netip.AddrPort
 				for i := range token.MaxServers {
 					victims = append(victims, netip.MustParseAddrPort(fmt.Sprintf("127.0.0.2:%d", 9000+i)))
@@ -193,7 +193,7 @@ func TestHandoverAddresses(t *testing.T) {
 				if server == "permitted" {
 					at = public
 				}
-				p := newPusher(t, at)
+				p := newHandoverServer(t, at)
 				sent := 0
 				p.network.Watch(func(_, dest netip.AddrPort, _ []byte) {
 					if dest.String() == to {
@@ -230,11 +230,11 @@ func TestHandoverRelease(t *testing.T) {
 	secret := message.NewSecret()
 	release := message.AppendRelease(nil, secret)
 	for name, c := range map[string]struct {
-		run   func(first, second *pusher, conn *client.Conn)
+		run   func(first, second *handoverServer, conn *client.Conn)
 		lost  bool // the client connects again
 		where string
 	}{
-		"released": {func(first, second *pusher, conn *client.Conn) {
+		"released": {func(first, second *handoverServer, conn *client.Conn) {
 			first.messages(release)
 			settle(time.Second)
 			if got := second.received(message.Handover); len(got) != 1 || !bytes.Equal(got[0], release) {
@@ -242,24 +242,24 @@ func TestHandoverRelease(t *testing.T) {
 			}
 			settle(20 * time.Second)
 		}, false, "127.0.0.1:7999"},
-		"released twice": {func(first, second *pusher, conn *client.Conn) {
+		"released twice": {func(first, second *handoverServer, conn *client.Conn) {
 			first.messages(release, release)
 			settle(20 * time.Second)
 			if got := second.received(message.Handover); len(got) != 1 {
 				t.Errorf("passed on: %x", got)
 			}
 		}, false, "127.0.0.1:7999"},
-		"not released": {func(_, _ *pusher, conn *client.Conn) { settle(7 * time.Second) }, true, "127.0.0.1:7999"},
-		"the first server ends it": {func(first, _ *pusher, conn *client.Conn) {
+		"not released": {func(_, _ *handoverServer, conn *client.Conn) { settle(7 * time.Second) }, true, "127.0.0.1:7999"},
+		"the first server ends it": {func(first, _ *handoverServer, conn *client.Conn) {
 			first.link().CloseWith(session.ErrShutdown, "")
 			settle(2 * time.Second)
 		}, true, "127.0.0.1:7999"},
-		"released without the switch": {func(_, second *pusher, conn *client.Conn) { second.messages(release); settle(2 * time.Second) }, true, "127.0.0.1:7999"},
+		"released without the switch": {func(_, second *handoverServer, conn *client.Conn) { second.messages(release); settle(2 * time.Second) }, true, "127.0.0.1:7999"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				first := newPusher(t, uplinktest.Addr)
-				second := newPusherIn(t, first.network, "127.0.0.1:7999")
+				first := newHandoverServer(t, uplinktest.Addr)
+				second := newHandoverServerIn(t, first.network, "127.0.0.1:7999")
 				conn := first.dial(client.Config{})
 				first.push(netip.MustParseAddrPort("127.0.0.1:7999"))
 				settle(time.Second)
@@ -280,8 +280,8 @@ func TestHandoverRelease(t *testing.T) {
 // only the current server may: the client acts on none of it, and holds at most 512 KiB.
 func TestStandbyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first := newPusher(t, uplinktest.Addr)
-		second := newPusherIn(t, first.network, "127.0.0.1:7999")
+		first := newHandoverServer(t, uplinktest.Addr)
+		second := newHandoverServerIn(t, first.network, "127.0.0.1:7999")
 		second.silence() // so that the client does not switch
 		var got []string
 		var events []session.Event

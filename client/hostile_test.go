@@ -62,7 +62,7 @@ var attacks = []attack{
 	}},
 	{name: "one world by all numbers, withdrawn and offered again", run: func(r *rogue, v *victim) {
 		for i := range 30 {
-			o, p := v.crate, v.puck
+			o, p := v.crate, v.worldObject
 			o.Number, p.Number = uint8(i%7), uint8(7+i%9)
 			o.Initial, o.Hash = 100, 7
 			stop := []byte{byte(message.Stop), uint8(i % 5)}
@@ -101,7 +101,7 @@ var attacks = []attack{
 	}},
 	{name: "worlds whose interval exceeds a Duration", run: func(r *rogue, v *victim) {
 		for _, hz := range []float64{1e-9, 1e-10, 1e-300, 5e-324} {
-			o, p := v.crate, v.puck
+			o, p := v.crate, v.worldObject
 			o.RateHz, p.RateHz, o.TickHz = hz, hz, hz
 			before := v.conn.Stats().Replication
 			r.messages(r.offer(o), r.offer(p))
@@ -194,15 +194,15 @@ var attacks = []attack{
 			uplinktest.Must(r.t, sender.AddInputs(tick, statesync.Input{Player: 1}))
 		}
 		uplinktest.Must(r.t, world.SetTick(1, v.format.Schema.NewSet()))
-		m, _, err := sender.Append([]byte{byte(message.Down) | v.puck.Number})
+		m, _, err := sender.Append([]byte{byte(message.Down) | v.worldObject.Number})
 		uplinktest.Must(r.t, err)
 		r.datagrams(m)
 		if st := v.conn.Stats().Replication[1]; st.Malformed != 1 || st.Messages != 0 {
 			r.t.Errorf("%+v", st)
 		}
 	}},
-	{name: "snapshots with many objects", run: crowds},
-	{name: "state with ever more objects, inputs and ticks", run: hordes},
+	{name: "snapshots with many objects", run: largeSnapshots},
+	{name: "state with ever more objects, inputs and ticks", run: largeStates},
 	{name: "forged datagrams", run: func(r *rogue, v *victim) {
 		rng := rand.New(rand.NewPCG(7, 8))
 		before := v.conn.Stats().Transport

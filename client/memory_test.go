@@ -23,9 +23,9 @@ func TestViewMemory(t *testing.T) {
 }
 
 func testViewMemory(t *testing.T, codec string) {
-	r := newRink(t, codec)
+	r := newWorldFixture(t, codec)
 	r.count, r.toClient.Keep, r.toClient.RoundTrip = 901, true, 200*time.Millisecond
-	v := r.snapshots(SnapshotConfig[puck]{})
+	v := r.snapshots(SnapshotConfig[worldObject]{})
 	var acks [12][]byte
 	play := func() {
 		for range 120 {
@@ -46,7 +46,7 @@ func testViewMemory(t *testing.T, codec string) {
 	if v.shown.newest.set != nil {
 		t.Error("the newest snapshot is copied without a call of Latest")
 	}
-	var latest Snapshot[puck]
+	var latest Snapshot[worldObject]
 	v.Latest(&latest)
 	play()
 	if v.shown.newest.set == nil || !v.Latest(&latest) || latest.Tick != r.tick || len(latest.Objects) != r.count {

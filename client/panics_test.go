@@ -16,22 +16,22 @@ import (
 	"github.com/uplink-rpc/uplink/session"
 )
 
-// buggy is a client whose game has a bug in one callback, and its server.
-type buggy struct {
-	t       *testing.T
-	name    string // of the callback
-	calls   int    // of it
-	events  []session.Event
-	log     strings.Builder
-	left    []error
-	players []*ds.Player
-	crates  *ds.World[crate]
-	pucks   *ds.World[puck]
-	conn    *client.Conn
+// panickingClient is a client whose game has a bug in one callback, and its server.
+type panickingClient struct {
+	t            *testing.T
+	name         string // of the callback
+	calls        int    // of it
+	events       []session.Event
+	log          strings.Builder
+	left         []error
+	players      []*ds.Player
+	crates       *ds.World[crate]
+	worldObjects *ds.World[worldObject]
+	conn         *client.Conn
 }
 
 // call is called by each callback. The first call of the one with the bug panics.
-func (b *buggy) call(name string) {
+func (b *panickingClient) call(name string) {
 	if name != b.name {
 		return
 	}
@@ -40,15 +40,15 @@ func (b *buggy) call(name string) {
 	}
 }
 
-func newBuggy(t *testing.T, name string, reconnect bool) *buggy {
-	b := &buggy{t: t, name: name}
+func newPanickingClient(t *testing.T, name string, reconnect bool) *panickingClient {
+	b := &panickingClient{t: t, name: name}
 	network := newNetwork(t, 0, 1)
 	uplinktest.Serve(t, network, ds.Config{
 		Joined: func(p *ds.Player) { b.players = append(b.players, p) },
 		Left:   func(_ *ds.Player, err error) { b.left = append(b.left, err) },
 	}, func(s *ds.Server) (err error) {
 		if b.crates, err = ds.NewWorld(s, "crates", ds.WorldConfig[crate]{TickHz: 60, SendHz: 60}); err == nil {
-			b.pucks, err = ds.NewWorld(s, "pucks", ds.WorldConfig[puck]{TickHz: 60, SendHz: 60})
+			b.worldObjects, err = ds.NewWorld(s, "worldObjects", ds.WorldConfig[worldObject]{TickHz: 60, SendHz: 60})
 		}
 		return err
 	})
@@ -77,31 +77,31 @@ func newBuggy(t *testing.T, name string, reconnect bool) *buggy {
 }
 
 // subscribe subscribes to both worlds, once they are offered.
-func (b *buggy) subscribe() {
+func (b *panickingClient) subscribe() {
 	_, err := client.SubscribeSnapshots(b.t.Context(), b.conn, "crates", client.SnapshotConfig[crate]{
 		Handle:    func(*client.Snapshot[crate]) { b.call("snapshot") },
 		OnMessage: func(uint64, []byte) { b.call("message of a world") },
 	})
 	uplinktest.Must(b.t, err)
-	_, err = client.SubscribeState(b.t.Context(), b.conn, "pucks", client.StateConfig[puck]{
-		Handle: func(*client.StateUpdate[puck]) { b.call("state") },
+	_, err = client.SubscribeState(b.t.Context(), b.conn, "worldObjects", client.StateConfig[worldObject]{
+		Handle: func(*client.StateUpdate[worldObject]) { b.call("state") },
 	})
 	uplinktest.Must(b.t, err)
 }
 
 // offer offers both worlds to the newest player.
-func (b *buggy) offer() (messages func([]byte) error) {
+func (b *panickingClient) offer() (messages func([]byte) error) {
 	p := b.players[len(b.players)-1]
 	s, err := b.crates.Offer(p)
 	uplinktest.Must(b.t, err)
-	_, err = b.pucks.OfferState(p, ds.StateConfig{})
+	_, err = b.worldObjects.OfferState(p, ds.StateConfig{})
 	uplinktest.Must(b.t, err)
 	settle(time.Second)
 	return func(m []byte) error { return s.SendReliable(1, m) }
 }
 
 // provoke sends everything that a server can send. Errors of sessions that end are ignored.
-func (b *buggy) provoke(tick uint64, worldMessage func([]byte) error) {
+func (b *panickingClient) provoke(tick uint64, worldMessage func([]byte) error) {
 	p := b.players[len(b.players)-1]
 	_ = p.SendReliable([]byte("x"))
 	_ = p.SendUnreliable([]byte("x"))
@@ -124,10 +124,10 @@ func (b *buggy) provoke(tick uint64, worldMessage func([]byte) error) {
 	uplinktest.Must(b.t, b.crates.Begin(tick))
 	uplinktest.Must(b.t, b.crates.Put(1, 0, &crate{Orientation: schema.Quat{W: 1}}))
 	b.crates.Commit()
-	uplinktest.Must(b.t, b.pucks.Begin(tick))
-	uplinktest.Must(b.t, b.pucks.Put(1, 0, &puck{}))
-	b.pucks.Commit()
-	for _, send := range []func() (int, error){b.crates.Send, b.pucks.Send} {
+	uplinktest.Must(b.t, b.worldObjects.Begin(tick))
+	uplinktest.Must(b.t, b.worldObjects.Put(1, 0, &worldObject{}))
+	b.worldObjects.Commit()
+	for _, send := range []func() (int, error){b.crates.Send, b.worldObjects.Send} {
 		_, err := send()
 		uplinktest.Must(b.t, err)
 	}
@@ -135,7 +135,7 @@ func (b *buggy) provoke(tick uint64, worldMessage func([]byte) error) {
 }
 
 // check checks that the client counted, logged and reported one panic, as the end of one session.
-func (b *buggy) check(reconnect bool) {
+func (b *panickingClient) check(reconnect bool) {
 	t := b.t
 	if n := b.conn.Stats().Panics; n != 1 {
 		t.Errorf("%s: %d panics", b.name, n)
@@ -169,7 +169,7 @@ func TestCallbackPanics(t *testing.T) {
 	} {
 		for _, reconnect := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBuggy(t, name, reconnect)
+				b := newPanickingClient(t, name, reconnect)
 				settle(500 * ms)
 				if len(b.left) == 0 { // OnEvent has not panicked
 					go b.subscribe()
@@ -194,7 +194,7 @@ func TestCallbackPanics(t *testing.T) {
 func TestPanicOfDecoder(t *testing.T) {
 	for _, name := range []string{"message", "offer"} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBuggy(t, name, true)
+			b := newPanickingClient(t, name, true)
 			settle(500 * ms)
 			messages := b.offer()
 			subscribe := func() error {

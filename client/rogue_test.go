@@ -203,27 +203,27 @@ type crate struct {
 	Lit         bool
 }
 
-type puck struct {
+type worldObject struct {
 	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000,velocity=Velocity"`
 	Velocity schema.Vec3 `uplink:"resolution=0.01,min=-100,max=100"`
 }
 
 // victim is a client of a rogue server. It calls Move, and subscribes to a world of crates as
-// snapshots and to one of pucks as state.
+// snapshots and to one of worldObjects as state.
 type victim struct {
-	conn  *client.Conn
-	move  *client.Stream[uplinktest.Move]
-	next  uint64            // number of the next call
-	crate replication.Offer // the offer of crates, number 1
-	puck  replication.Offer // of pucks, number 2
+	conn        *client.Conn
+	move        *client.Stream[uplinktest.Move]
+	next        uint64            // number of the next call
+	crate       replication.Offer // the offer of crates, number 1
+	worldObject replication.Offer // of worldObjects, number 2
 
-	view     *client.SnapshotView[crate]
-	states   *client.StateView[puck]
-	crates   *snapshot.Type[crate]
-	pucks    *snapshot.Type[puck]
-	format   *replication.StateFormat // of pucks
-	config   statesync.Config         // of pucks at 60 ticks per second
-	splitter fragment.Splitter
+	view         *client.SnapshotView[crate]
+	states       *client.StateView[worldObject]
+	crates       *snapshot.Type[crate]
+	worldObjects *snapshot.Type[worldObject]
+	format       *replication.StateFormat // of worldObjects
+	config       statesync.Config         // of worldObjects at 60 ticks per second
+	splitter     fragment.Splitter
 }
 
 // newVictim connects a client to a rogue server.
@@ -234,23 +234,23 @@ func newVictim(r *rogue, cfg client.Config) *victim {
 	var err error
 	v.crates, err = snapshot.Compile[crate]("crates")
 	uplinktest.Must(t, err)
-	v.pucks, err = snapshot.Compile[puck]("pucks")
+	v.worldObjects, err = snapshot.Compile[worldObject]("worldObjects")
 	uplinktest.Must(t, err)
-	v.format, err = replication.StateFormatOf(v.pucks)
+	v.format, err = replication.StateFormatOf(v.worldObjects)
 	uplinktest.Must(t, err)
 	v.config, err = v.format.Config(60)
 	uplinktest.Must(t, err)
 	v.crate = replication.Offer{Number: 1, Name: "crates", Codec: replication.SnapshotCodec, Fields: versions.Descriptions(v.crates.Source()), RateHz: 60, TickHz: 60}
-	v.puck = replication.Offer{Number: 2, Name: "pucks", Codec: replication.StateCodec, Fields: v.format.Fields, RateHz: 60, TickHz: 60}
+	v.worldObject = replication.Offer{Number: 2, Name: "worldObjects", Codec: replication.StateCodec, Fields: v.format.Fields, RateHz: 60, TickHz: 60}
 	for _, of := range v.config.Velocities {
-		v.puck.PerTick = append(v.puck.PerTick, of.PerTick)
+		v.worldObject.PerTick = append(v.worldObject.PerTick, of.PerTick)
 	}
-	r.messages(r.offer(v.crate), r.offer(v.puck))
+	r.messages(r.offer(v.crate), r.offer(v.worldObject))
 	v.view, err = client.SubscribeSnapshots(t.Context(), v.conn, "crates", client.SnapshotConfig[crate]{
 		Interpolate: &interpolate.Config{Adaptive: true, Method: interpolate.Hermite, Extrapolate: 200 * ms},
 	})
 	uplinktest.Must(t, err)
-	v.states, err = client.SubscribeState(t.Context(), v.conn, "pucks", client.StateConfig[puck]{})
+	v.states, err = client.SubscribeState(t.Context(), v.conn, "worldObjects", client.StateConfig[worldObject]{})
 	uplinktest.Must(t, err)
 	if v.view.Err() != nil || v.states.Err() != nil {
 		t.Fatal(v.view.Err(), v.states.Err())
@@ -323,9 +323,9 @@ func (v *victim) sendSnapshots(r *rogue, number uint8, n uint16, tick func(n uin
 	}
 }
 
-// crowds sends 200 snapshots of 4,000 objects, which take few bytes each, of a world of 1,000
-// snapshots per second.
-func crowds(r *rogue, v *victim) {
+// largeSnapshots sends 200 snapshots of 4,000 objects, which take few bytes each, of a world of
+// 1,000 snapshots per second.
+func largeSnapshots(r *rogue, v *victim) {
 	o := v.crate
 	o.Number, o.Name, o.RateHz, o.TickHz = 5, "crowd", replication.MaxRate, replication.MaxRate
 	r.messages(r.offer(o))
@@ -371,9 +371,9 @@ func jumps(r *rogue, v *victim) {
 	}
 }
 
-// hordes sends 400 states with new objects and the inputs of 250 players at each of 32 ticks, which
-// the client does not poll. The last ones have distant ticks.
-func hordes(r *rogue, v *victim) {
+// largeStates sends 400 states with new objects and the inputs of 250 players at each of 32 ticks,
+// which the client does not poll. The last ones have distant ticks.
+func largeStates(r *rogue, v *victim) {
 	tick := int64(0)
 	for n := range uint64(400) {
 		cfg := v.config
@@ -393,17 +393,17 @@ func hordes(r *rogue, v *victim) {
 			}
 			uplinktest.Must(r.t, sender.AddInputs(tick, in...))
 		}
-		set := v.pucks.Schema().NewSet()
+		set := v.worldObjects.Schema().NewSet()
 		const updates = 255
 		for i := range updates {
 			id := uint16((int(n)*updates)%65_000 + i)
-			uplinktest.Must(r.t, v.pucks.Add(set, snapshot.Object{ID: id}, &puck{}))
+			uplinktest.Must(r.t, v.worldObjects.Add(set, snapshot.Object{ID: id}, &worldObject{}))
 			uplinktest.Must(r.t, sender.Prioritize(id, 1))
 		}
 		uplinktest.Must(r.t, world.SetTick(tick, set))
 		m, _, err := sender.Append(nil)
 		uplinktest.Must(r.t, err)
-		v.sendDown(r, v.puck.Number, m)
+		v.sendDown(r, v.worldObject.Number, m)
 	}
 	if st := v.conn.Stats().Replication[1]; st.Messages < 128 || st.Unpolled == 0 {
 		r.t.Errorf("%+v", st)

@@ -14,17 +14,17 @@ import (
 // TestSkippedTypes checks that a client plays on without the objects of a type that it does not
 // have, and logs the type once, whatever the number of offers.
 func TestSkippedTypes(t *testing.T) {
-	r := newRink(t, areaCodec)
+	r := newWorldFixture(t, areaCodec)
 	var log bytes.Buffer
 	r.conn.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	v, err := SubscribeSnapshots(t.Context(), r.conn, "pucks", SnapshotConfig[puck]{AckHz: 1000})
+	v, err := SubscribeSnapshots(t.Context(), r.conn, "worldObjects", SnapshotConfig[worldObject]{AckHz: 1000})
 	must(t, err)
 	r.subscribed()
-	var latest Snapshot[puck]
+	var latest Snapshot[worldObject]
 	for range 200 {
 		r.deliver(r.send())
 		r.ack()
-		if !v.Latest(&latest) || latest.Tick != r.tick || len(latest.Objects) != pucks {
+		if !v.Latest(&latest) || latest.Tick != r.tick || len(latest.Objects) != worldObjects {
 			t.Fatalf("tick %d: the latest is tick %d with %d objects", r.tick, latest.Tick, len(latest.Objects))
 		}
 	}
@@ -40,7 +40,7 @@ func TestSkippedTypes(t *testing.T) {
 	if !slices.Equal(d.Asking, []string{"goals/"}) || d.Answering != nil {
 		t.Errorf("differences are %+v", d)
 	}
-	r.conn.worldReport("pucks", d, nil)
+	r.conn.worldReport("worldObjects", d, nil)
 	r.conn.noteMismatches()
 	if n := strings.Count(log.String(), "goals/"); n != 1 {
 		t.Errorf("logged %d times: %s", n, &log)

@@ -31,14 +31,14 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// puck is an object of these tests' world.
-type puck struct {
+// worldObject is an object of the world of these tests.
+type worldObject struct {
 	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000,velocity=Velocity" interpolate:"position"`
 	Velocity schema.Vec3 `uplink:"resolution=0.01,min=-100,max=100"`
 	Resting  bool        `statesync:"rest"`
 }
 
-const pucks = 20
+const worldObjects = 20
 
 // areaCodec is SnapshotCodec, of a world with areas and with goals.
 const areaCodec = "areas"
@@ -48,10 +48,10 @@ type goal struct {
 	Team string `uplink:"max=4"`
 }
 
-// rink is a server's world of pucks and its stream to a client, in one goroutine.
-type rink struct {
+// worldFixture is a server's world of worldObjects and its stream to a client, in one goroutine.
+type worldFixture struct {
 	t        testing.TB
-	typ      *snapshot.Type[puck]
+	typ      *snapshot.Type[worldObject]
 	goals    *snapshot.Type[goal]
 	world    *replication.World
 	streams  *replication.Replicas
@@ -64,16 +64,16 @@ type rink struct {
 	offer    []byte
 	now      time.Time
 	tick     uint64
-	count    int       // of pucks
+	count    int       // of worldObjects
 	row      [16]int32 // scratch
 }
 
-// newRink offers the world to a client by a codec.
-func newRink(t testing.TB, codec string) *rink {
+// newWorldFixture offers the world to a client by a codec.
+func newWorldFixture(t testing.TB, codec string) *worldFixture {
 	t.Helper()
-	typ, err := snapshot.Compile[puck]("pucks")
+	typ, err := snapshot.Compile[worldObject]("worldObjects")
 	must(t, err)
-	w, err := replication.NewWorld(typ, "pucks", 60, 60, nil)
+	w, err := replication.NewWorld(typ, "worldObjects", 60, 60, nil)
 	must(t, err)
 	goals, err := snapshot.Compile[goal]("goals")
 	must(t, err)
@@ -82,7 +82,7 @@ func newRink(t testing.TB, codec string) *rink {
 		_, err := w.AddType("goals", versions.Descriptions(goals.Source()), goals.Schema())
 		must(t, err)
 	}
-	r := &rink{t: t, codec: codec, typ: typ, goals: goals, world: w, now: time.Unix(0, 0), count: pucks}
+	r := &worldFixture{t: t, codec: codec, typ: typ, goals: goals, world: w, now: time.Unix(0, 0), count: worldObjects}
 	r.conn = newConn(Config{Logger: slog.New(slog.DiscardHandler), Transport: Transport{BindTimeout: time.Second}}, "nowhere")
 	r.worlds = r.conn.subscriptions.Open(&r.toServer)
 	r.worlds.Show(r.now)
@@ -100,7 +100,7 @@ func newRink(t testing.TB, codec string) *rink {
 }
 
 // reliable delivers a message of the reliable channel to the client.
-func (r *rink) reliable(b []byte) {
+func (r *worldFixture) reliable(b []byte) {
 	r.t.Helper()
 	kind, body, err := message.Split(b)
 	must(r.t, err)
@@ -108,18 +108,18 @@ func (r *rink) reliable(b []byte) {
 }
 
 // subscribed delivers the client's reply to the server.
-func (r *rink) subscribed() {
+func (r *worldFixture) subscribed() {
 	must(r.t, r.streams.HandleReply(r.toServer.Last[1:], nil, r.now))
 	r.toServer.Last = nil
 }
 
 // send makes a tick and returns the datagram with it, in memory that the next call reuses.
-func (r *rink) send() []byte {
+func (r *worldFixture) send() []byte {
 	r.tick++
 	r.now = r.now.Add(time.Second / 60)
 	must(r.t, r.world.Begin(r.tick))
 	for i := range r.count {
-		p := puck{Position: schema.Vec3{X: float64(i) + float64(r.tick%100)/100}, Velocity: schema.Vec3{X: 0.6}}
+		p := worldObject{Position: schema.Vec3{X: float64(i) + float64(r.tick%100)/100}, Velocity: schema.Vec3{X: 0.6}}
 		r.put(0, i, func(row []int32) error { return r.typ.Quantize(row, &p) })
 	}
 	if r.codec == areaCodec {
@@ -129,7 +129,7 @@ func (r *rink) send() []byte {
 	r.world.Commit()
 	if r.codec == replication.StateCodec {
 		must(r.t, r.stream.State(func(s *statesync.Sender) error {
-			for i := range uint16(pucks) {
+			for i := range uint16(worldObjects) {
 				must(r.t, s.Prioritize(i, 1))
 			}
 			return s.AddInputs(int64(r.tick), statesync.Input{Player: 1, Data: []byte{byte(r.tick)}}, statesync.Input{Player: 2})
@@ -140,7 +140,7 @@ func (r *rink) send() []byte {
 }
 
 // put puts an object. With areas it moves to another one every 64 ticks.
-func (r *rink) put(typ, i int, quantize func(row []int32) error) {
+func (r *worldFixture) put(typ, i int, quantize func(row []int32) error) {
 	row := r.row[:r.typ.Schema().Components()]
 	if typ == 1 {
 		row = r.row[:r.goals.Schema().Components()]
@@ -154,7 +154,7 @@ func (r *rink) put(typ, i int, quantize func(row []int32) error) {
 }
 
 // deliver delivers a datagram to the client.
-func (r *rink) deliver(b []byte) {
+func (r *worldFixture) deliver(b []byte) {
 	r.t.Helper()
 	kind, body, err := message.Split(b)
 	must(r.t, err)
@@ -162,14 +162,14 @@ func (r *rink) deliver(b []byte) {
 }
 
 // ack delivers the client's last ack to the server.
-func (r *rink) ack() {
+func (r *worldFixture) ack() {
 	if b := r.toServer.Last; len(b) > 0 && b[0] == byte(message.DownAck) {
 		must(r.t, r.streams.HandleAck(b[1:], r.now))
 	}
 }
 
 // recorded returns the datagrams of the next ticks, of which the server assumes that all arrive.
-func (r *rink) recorded(ticks int) (out [][]byte) {
+func (r *worldFixture) recorded(ticks int) (out [][]byte) {
 	for range ticks {
 		out = append(out, bytes.Clone(r.send()))
 		ack := []byte{0}
@@ -186,7 +186,7 @@ func (r *rink) recorded(ticks int) (out [][]byte) {
 }
 
 // snapshots subscribes to the world's snapshots.
-func (r *rink) snapshots(cfg SnapshotConfig[puck]) *SnapshotView[puck] {
+func (r *worldFixture) snapshots(cfg SnapshotConfig[worldObject]) *SnapshotView[worldObject] {
 	r.t.Helper()
 	cfg.AckHz = 1000
 	if r.codec == areaCodec {
@@ -194,17 +194,17 @@ func (r *rink) snapshots(cfg SnapshotConfig[puck]) *SnapshotView[puck] {
 		must(r.t, err)
 		cfg.Types = []AnyObjectType{goals}
 	}
-	v, err := SubscribeSnapshots(r.t.Context(), r.conn, "pucks", cfg)
+	v, err := SubscribeSnapshots(r.t.Context(), r.conn, "worldObjects", cfg)
 	must(r.t, err)
 	r.subscribed()
 	return v
 }
 
 // states subscribes to the world's state.
-func (r *rink) states(cfg StateConfig[puck]) *StateView[puck] {
+func (r *worldFixture) states(cfg StateConfig[worldObject]) *StateView[worldObject] {
 	r.t.Helper()
 	cfg.AckHz = 1000
-	v, err := SubscribeState(r.t.Context(), r.conn, "pucks", cfg)
+	v, err := SubscribeState(r.t.Context(), r.conn, "worldObjects", cfg)
 	must(r.t, err)
 	r.subscribed()
 	return v
@@ -217,7 +217,7 @@ func TestReceiveAllocs(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	received := 0
-	update := func(u *StateUpdate[puck]) {
+	update := func(u *StateUpdate[worldObject]) {
 		received++
 		for _, in := range u.Inputs {
 			if in.Missing || len(in.Inputs) != 2 || in.Inputs[0].Data[0] != byte(in.Tick) {
@@ -225,36 +225,36 @@ func TestReceiveAllocs(t *testing.T) {
 			}
 		}
 	}
-	for name, subscribe := range map[string]func() (r *rink, use func()){
-		"snapshots": func() (*rink, func()) {
-			r := newRink(t, replication.SnapshotCodec)
-			v := r.snapshots(SnapshotConfig[puck]{Handle: func(*Snapshot[puck]) { received++ }, Interpolate: &interpolate.Config{}})
-			var latest Snapshot[puck]
-			var shown interpolate.Sample[puck]
+	for name, subscribe := range map[string]func() (r *worldFixture, use func()){
+		"snapshots": func() (*worldFixture, func()) {
+			r := newWorldFixture(t, replication.SnapshotCodec)
+			v := r.snapshots(SnapshotConfig[worldObject]{Handle: func(*Snapshot[worldObject]) { received++ }, Interpolate: &interpolate.Config{}})
+			var latest Snapshot[worldObject]
+			var shown interpolate.Sample[worldObject]
 			return r, func() {
 				if !v.Latest(&latest) || latest.Tick != uint64(received) || !v.Sample(time.Now(), &shown) {
 					t.Fatalf("the latest is tick %d of %d", latest.Tick, received)
 				}
 			}
 		},
-		"snapshots of areas": func() (*rink, func()) {
-			r := newRink(t, areaCodec)
-			v := r.snapshots(SnapshotConfig[puck]{Handle: func(*Snapshot[puck]) { received++ }, Interpolate: &interpolate.Config{}})
-			var latest Snapshot[puck]
+		"snapshots of areas": func() (*worldFixture, func()) {
+			r := newWorldFixture(t, areaCodec)
+			v := r.snapshots(SnapshotConfig[worldObject]{Handle: func(*Snapshot[worldObject]) { received++ }, Interpolate: &interpolate.Config{}})
+			var latest Snapshot[worldObject]
 			return r, func() {
-				if !v.Latest(&latest) || latest.Tick != uint64(received) || len(latest.Objects) != pucks {
+				if !v.Latest(&latest) || latest.Tick != uint64(received) || len(latest.Objects) != worldObjects {
 					t.Fatalf("the latest is tick %d of %d, with %d objects", latest.Tick, received, len(latest.Objects))
 				}
 			}
 		},
-		"handled state": func() (*rink, func()) {
-			r := newRink(t, replication.StateCodec)
-			r.states(StateConfig[puck]{Handle: update})
+		"handled state": func() (*worldFixture, func()) {
+			r := newWorldFixture(t, replication.StateCodec)
+			r.states(StateConfig[worldObject]{Handle: update})
 			return r, func() {}
 		},
-		"polled state": func() (*rink, func()) {
-			r := newRink(t, replication.StateCodec)
-			v := r.states(StateConfig[puck]{})
+		"polled state": func() (*worldFixture, func()) {
+			r := newWorldFixture(t, replication.StateCodec)
+			v := r.states(StateConfig[worldObject]{})
 			return r, func() { v.Poll(update) }
 		},
 	} {
@@ -293,9 +293,9 @@ func TestLatest(t *testing.T) {
 		"malformed":      func(late []byte) [][]byte { return [][]byte{malformed(late), malformed(late)} },
 		"malformed late": func(late []byte) [][]byte { return [][]byte{malformed(late), late} },
 	} {
-		r := newRink(t, replication.SnapshotCodec)
-		v := r.snapshots(SnapshotConfig[puck]{})
-		var latest Snapshot[puck]
+		r := newWorldFixture(t, replication.SnapshotCodec)
+		v := r.snapshots(SnapshotConfig[worldObject]{})
+		var latest Snapshot[worldObject]
 		if v.Latest(&latest) {
 			t.Errorf("%s: a snapshot before the first", name)
 		}
@@ -308,13 +308,13 @@ func TestLatest(t *testing.T) {
 			r.deliver(b)
 		}
 		for range 2 {
-			if !v.Latest(&latest) || latest.Tick != 2 || latest.Late || len(latest.Objects) != pucks || latest.Objects[3].Position.X != 3.02 {
+			if !v.Latest(&latest) || latest.Tick != 2 || latest.Late || len(latest.Objects) != worldObjects || latest.Objects[3].Position.X != 3.02 {
 				t.Errorf("%s: the latest is tick %d with %+v", name, latest.Tick, latest.Objects)
 			}
 			r.deliver(late) // and afterwards
 		}
 		// A world that is offered again is shown as it was until its first snapshot.
-		if r.reliable(r.offer); !v.Latest(&latest) || latest.Tick != 2 || len(latest.Objects) != pucks || len(latest.Processed) > 0 {
+		if r.reliable(r.offer); !v.Latest(&latest) || latest.Tick != 2 || len(latest.Objects) != worldObjects || len(latest.Processed) > 0 {
 			t.Errorf("%s: tick %d of the world before with %d objects and the calls %v", name, latest.Tick, len(latest.Objects), latest.Processed)
 		}
 	}
@@ -323,8 +323,8 @@ func TestLatest(t *testing.T) {
 // TestUnpolled checks that the number of updates that wait for Poll is limited, and that those
 // dropped are not acked.
 func TestUnpolled(t *testing.T) {
-	r := newRink(t, replication.StateCodec)
-	v := r.states(StateConfig[puck]{})
+	r := newWorldFixture(t, replication.StateCodec)
+	v := r.states(StateConfig[worldObject]{})
 	for range maxPolled + 9 {
 		r.deliver(r.send())
 		r.ack()
@@ -332,12 +332,12 @@ func TestUnpolled(t *testing.T) {
 	if st := v.Stats(); st.Unpolled != 9 || st.Messages != maxPolled || len(v.all.queue) != maxPolled {
 		t.Errorf("%d updates wait, stats %+v", len(v.all.queue), st)
 	}
-	if n := v.Poll(func(*StateUpdate[puck]) {}); n != maxPolled {
+	if n := v.Poll(func(*StateUpdate[worldObject]) {}); n != maxPolled {
 		t.Errorf("%d updates were polled, want %d", n, maxPolled)
 	}
 	r.deliver(r.send())
 	objects := 0
-	if n := v.Poll(func(u *StateUpdate[puck]) { objects = len(u.Objects) }); n != 1 || objects != pucks {
+	if n := v.Poll(func(u *StateUpdate[worldObject]) { objects = len(u.Objects) }); n != 1 || objects != worldObjects {
 		t.Errorf("%d updates were polled, the last with %d objects", n, objects)
 	}
 	if st := r.stream.Stats(); st.Acked != maxPolled || st.InvalidAcks != 0 {
@@ -348,8 +348,8 @@ func TestUnpolled(t *testing.T) {
 // TestUnpolledSwitch checks that the updates of two servers that wait for Poll after a switch limit
 // those that follow.
 func TestUnpolledSwitch(t *testing.T) {
-	r := newRink(t, replication.StateCodec)
-	v := r.states(StateConfig[puck]{})
+	r := newWorldFixture(t, replication.StateCodec)
+	v := r.states(StateConfig[worldObject]{})
 	first, second := r.worlds, r.conn.subscriptions.Open(&r.toServer)
 	r.worlds = second
 	r.reliable(r.offer)
@@ -379,14 +379,14 @@ func TestOffersRefused(t *testing.T) {
 		"no such field":           func(o *replication.Offer) { o.Fields, o.PerTick = []string{"Height scalar resolution=1"}, nil },
 		"initial state":           func(o *replication.Offer) { o.Initial = 10 },
 	} {
-		r := newRink(t, replication.StateCodec)
+		r := newWorldFixture(t, replication.StateCodec)
 		o, err := replication.ParseOffer(r.toClient.Last[1:])
 		must(t, err)
 		change(&o)
 		b, err := o.Append(nil)
 		must(t, err)
 		r.reliable(b)
-		if _, err = SubscribeState(t.Context(), r.conn, "pucks", StateConfig[puck]{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err = SubscribeState(t.Context(), r.conn, "worldObjects", StateConfig[worldObject]{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %s: %v", want, err)
 		}
 		got := r.toServer.Last
@@ -402,8 +402,8 @@ func TestOffersRefused(t *testing.T) {
 // TestPanicInPoll checks that a panic of the function that Poll calls, or runtime.Goexit, ends
 // Poll, and that the next Poll continues with the next update.
 func TestPanicInPoll(t *testing.T) {
-	r := newRink(t, replication.StateCodec)
-	v := r.states(StateConfig[puck]{})
+	r := newWorldFixture(t, replication.StateCodec)
+	v := r.states(StateConfig[worldObject]{})
 	var got []uint64
 	for _, fail := range []func(){func() { panic("a bug in the game") }, runtime.Goexit, func() {}} {
 		for range 10 {
@@ -414,7 +414,7 @@ func TestPanicInPoll(t *testing.T) {
 		go func() {
 			defer close(done)
 			defer func() { _ = recover() }()
-			v.Poll(func(u *StateUpdate[puck]) {
+			v.Poll(func(u *StateUpdate[worldObject]) {
 				if got = append(got, u.Tick); len(got)%10 == 4 {
 					fail()
 				}

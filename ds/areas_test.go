@@ -20,11 +20,11 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// purse is what only its owner knows.
-type purse struct{ Coins uint16 }
+// ownerObject is what only its owner knows.
+type ownerObject struct{ Coins uint16 }
 
-// TestAreas replicates a world of which each player sees the cells around it and its own purse. It
-// checks what arrives, and that players with less to see receive less.
+// TestAreas replicates a world of which each player sees the cells around it and its own
+// ownerObject. It checks what arrives, and that players with less to see receive less.
 func TestAreas(t *testing.T) {
 	for _, link := range []simnet.Config{{}, {Loss: 0.1, Jitter: 20 * ms}} {
 		bubble(t, fmt.Sprintf("%+v", link), func(t *testing.T) {
@@ -33,10 +33,10 @@ func TestAreas(t *testing.T) {
 			network := linkedBy(t, 60*ms, link)
 			joined := make(chan *ds.Player, players)
 			var world *ds.World[mover]
-			var purses *ds.ObjectType[purse]
+			var purses *ds.ObjectType[ownerObject]
 			srv := serve(t, network, ds.Config{Joined: func(p *ds.Player) { joined <- p }}, func(s *ds.Server) (err error) {
 				if world, err = ds.NewWorld(s, "town", ds.WorldConfig[mover]{Areas: true}); err == nil {
-					purses, err = ds.AddType[purse](world, "purse")
+					purses, err = ds.AddType[ownerObject](world, "ownerObject")
 				}
 				return err
 			})
@@ -46,7 +46,7 @@ func TestAreas(t *testing.T) {
 
 			var streams []*ds.SnapshotStream
 			var views []*client.SnapshotView[mover]
-			var kept []*client.ObjectType[purse]
+			var kept []*client.ObjectType[ownerObject]
 			shown := make([]int, players)
 			var objects, stale atomic.Int64
 			for i := range players {
@@ -54,7 +54,7 @@ func TestAreas(t *testing.T) {
 				s, err := world.Offer(<-joined)
 				uplinktest.Must(t, err)
 				streams = append(streams, s)
-				p, err := client.NewObjectType("purse", client.SnapshotConfig[purse]{})
+				p, err := client.NewObjectType("ownerObject", client.SnapshotConfig[ownerObject]{})
 				uplinktest.Must(t, err)
 				kept = append(kept, p)
 				v, err := client.SubscribeSnapshots(t.Context(), conn, "town", client.SnapshotConfig[mover]{
@@ -81,7 +81,7 @@ func TestAreas(t *testing.T) {
 					uplinktest.Must(t, world.Put(uint16(i), 0, &m, grid.At(m.Position.X, m.Position.Y)))
 				}
 				for i := range players {
-					uplinktest.Must(t, purses.Put(uint16(i), 0, &purse{uint16(tick) + uint16(1000*i)}, own+area.ID(i)))
+					uplinktest.Must(t, purses.Put(uint16(i), 0, &ownerObject{uint16(tick) + uint16(1000*i)}, own+area.ID(i)))
 					streams[i].See(append(grid.Near(nil, 15, 15, float64(30*i)), own+area.ID(i))...)
 				}
 				world.Commit()
@@ -92,7 +92,7 @@ func TestAreas(t *testing.T) {
 			settle(time.Second)
 			for i, v := range views {
 				var movers client.Snapshot[mover]
-				var own client.Snapshot[purse]
+				var own client.Snapshot[ownerObject]
 				if !v.Latest(&movers) || !kept[i].Latest(&own) {
 					t.Fatalf("player %d received nothing: %+v", i, v.Stats())
 				}
@@ -125,13 +125,13 @@ func TestAreaGoroutines(t *testing.T) {
 		const players, rounds, movers, frame = 3, 3, 60, time.Second / 60
 		network := linkedBy(t, 40*ms, simnet.Config{Loss: 0.02, Jitter: 5 * ms})
 		var world *ds.World[mover]
-		var purses *ds.ObjectType[purse]
+		var purses *ds.ObjectType[ownerObject]
 		var all sync.WaitGroup
 		srv := serve(t, network, ds.Config{Joined: func(p *ds.Player) {
 			all.Go(func() { lookAround(t, world, p) })
 		}}, func(s *ds.Server) (err error) {
 			if world, err = ds.NewWorld(s, "town", ds.WorldConfig[mover]{Areas: true}); err == nil {
-				purses, err = ds.AddType[purse](world, "purse")
+				purses, err = ds.AddType[ownerObject](world, "ownerObject")
 			}
 			return err
 		})
@@ -153,7 +153,7 @@ func TestAreaGoroutines(t *testing.T) {
 					m := moverAt(i, tick, never)
 					err = errors.Join(err, world.Put(uint16(i), 0, &m, area.ID(i%4+int(tick)/30%2)))
 				}
-				err = errors.Join(err, purses.Put(7, 0, &purse{uint16(tick)}, area.ID(tick/40%3)))
+				err = errors.Join(err, purses.Put(7, 0, &ownerObject{uint16(tick)}, area.ID(tick/40%3)))
 				world.Commit()
 				_, sent := world.Send()
 				if err = errors.Join(err, sent); err != nil {
@@ -201,7 +201,7 @@ func lookOn(ctx context.Context, network transport.Network) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	purses, err := client.NewObjectType("purse", client.SnapshotConfig[purse]{})
+	purses, err := client.NewObjectType("ownerObject", client.SnapshotConfig[ownerObject]{})
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func lookOn(ctx context.Context, network transport.Network) (err error) {
 		return err
 	}
 	var latest client.Snapshot[mover]
-	var own client.Snapshot[purse]
+	var own client.Snapshot[ownerObject]
 	var shown interpolate.Sample[mover]
 	for range 120 {
 		v.Latest(&latest)
@@ -237,18 +237,18 @@ func TestAreaErrors(t *testing.T) {
 	uplinktest.Must(t, err)
 	_, both := ds.NewWorld(srv, "both", ds.WorldConfig[mover]{Areas: true, Initial: initial(3)})
 	_, little := ds.NewWorld(srv, "little", ds.WorldConfig[mover]{Areas: true, EnterBytes: 10})
-	_, noAreas := ds.AddType[purse](plain, "purse")
-	_, err = ds.AddType[purse](town, "purse")
+	_, noAreas := ds.AddType[ownerObject](plain, "ownerObject")
+	_, err = ds.AddType[ownerObject](town, "ownerObject")
 	uplinktest.Must(t, err)
-	_, twice := ds.AddType[purse](town, "purse")
+	_, twice := ds.AddType[ownerObject](town, "ownerObject")
 	m := mover{Rotation: schema.Quat{W: 1}}
 	uplinktest.Must(t, plain.Begin(1))
 	uplinktest.Must(t, town.Begin(1))
-	_, late := ds.AddType[purse](town, "keys")
+	_, late := ds.AddType[ownerObject](town, "keys")
 	uplinktest.Must(t, town.Put(7, 0, &m, 1))
 	wantErrors(t, "", map[string]error{
 		"Initial and Areas": both, "EnterBytes is 10": little, "set WorldConfig.Areas": plain.Put(1, 0, &m, 1),
-		"type purse: set WorldConfig.Areas": noAreas, "there is a type purse": twice, "before the first tick": late,
+		"type ownerObject: set WorldConfig.Areas": noAreas, "there is a type ownerObject": twice, "before the first tick": late,
 		"object 7: object 7 after object 7": town.Put(7, 0, &m, 1), "17 areas": town.Put(8, 0, &m, make([]area.ID, 17)...),
 	})
 }

@@ -23,7 +23,7 @@ func TestDeadServer(t *testing.T) {
 	const id = 7
 	for name, silence := range map[string]time.Duration{"for good": 0, "for 1.35 s": 1350 * ms} {
 		bubble(t, name, func(t *testing.T) {
-			f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{}), 2)
+			f := newServerGroup(t, linkedBy(t, 100*ms, simnet.Config{}), 2)
 			asked := 0
 			g := f.join(t, client.Config{Token: f.token(id), Assign: func(context.Context) (string, token.Token, error) {
 				asked++
@@ -91,7 +91,7 @@ func TestStoppedClient(t *testing.T) {
 func TestDeadServers(t *testing.T) {
 	const id = 7
 	bubble(t, "", func(t *testing.T) {
-		f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{}), 4)
+		f := newServerGroup(t, linkedBy(t, 100*ms, simnet.Config{}), 4)
 		var asked []string
 		g := f.join(t, client.Config{Token: f.token(id), Assign: func(context.Context) (string, token.Token, error) {
 			asked = append(asked, f.members[len(asked)+1].addr)
@@ -119,8 +119,8 @@ func TestDeadServers(t *testing.T) {
 // server first.
 func TestManyOrphans(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
-		f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.05, Seed: 11}), 4)
-		var travelers []*traveler
+		f := newServerGroup(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.05, Seed: 11}), 4)
+		var travelers []*handoverClient
 		for id := range uint64(60 / thin(4)) {
 			at, dead := int(id%2), int(1-id%2)
 			order := []int{dead, 2, 3}[id/2%2:] // by turns
@@ -151,9 +151,9 @@ func TestManyOrphans(t *testing.T) {
 
 // playing returns two servers, a client that plays on the first and is assigned the second, and how
 // often it asked for a server.
-func playing(t *testing.T, id uint64) (f *squad, g *traveler, asked *int) {
+func playing(t *testing.T, id uint64) (f *serverGroup, g *handoverClient, asked *int) {
 	t.Helper()
-	f, asked = newSquad(t, linkedBy(t, 100*ms, simnet.Config{}), 2), new(int)
+	f, asked = newServerGroup(t, linkedBy(t, 100*ms, simnet.Config{}), 2), new(int)
 	g = f.join(t, client.Config{Token: f.token(id), Assign: func(context.Context) (string, token.Token, error) {
 		*asked++
 		return f.members[1].addr, f.token(id), nil
@@ -192,7 +192,7 @@ func TestDeadServerAgain(t *testing.T) {
 func TestSlowServer(t *testing.T) {
 	const id = 7
 	bubble(t, "", func(t *testing.T) {
-		f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{}), 3)
+		f := newServerGroup(t, linkedBy(t, 100*ms, simnet.Config{}), 3)
 		asked := 0
 		g := f.join(t, client.Config{Token: f.token(id), Assign: func(context.Context) (string, token.Token, error) {
 			asked++
@@ -244,8 +244,8 @@ func TestSilentServer(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		const rounds = 8
 		clients := 12 / thin(3)
-		f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.2, Seed: 9}), 1)
-		var travelers []*traveler
+		f := newServerGroup(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.2, Seed: 9}), 1)
+		var travelers []*handoverClient
 		for id := range uint64(clients) {
 			g := f.join(t, client.Config{Token: f.token(id), Renew: func(context.Context) (token.Token, error) { return f.token(id), nil }})
 			travelers = append(travelers, g)
@@ -276,7 +276,7 @@ func TestSilentServer(t *testing.T) {
 func TestTextsOfDeadServer(t *testing.T) {
 	const id = 7
 	bubble(t, "", func(t *testing.T) {
-		f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{}), 1)
+		f := newServerGroup(t, linkedBy(t, 100*ms, simnet.Config{}), 1)
 		addr := f.members[0].addr
 		var log uplinktest.Record
 		g := f.join(t, client.Config{

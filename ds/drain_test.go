@@ -25,8 +25,8 @@ import (
 func TestDrain(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		const clients = 12
-		f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.05, Seed: 7}), 3)
-		var travelers []*traveler
+		f := newServerGroup(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.05, Seed: 7}), 3)
+		var travelers []*handoverClient
 		for range clients {
 			g := f.join(t, client.Config{})
 			travelers = append(travelers, g)

@@ -27,8 +27,8 @@ import (
 func TestHandover(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		const clients, rounds, servers = 6, 12, 3
-		f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.05, Jitter: 5 * ms, Seed: 21}), servers)
-		var travelers []*traveler
+		f := newServerGroup(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.05, Jitter: 5 * ms, Seed: 21}), servers)
+		var travelers []*handoverClient
 		for range clients {
 			travelers = append(travelers, f.join(t, client.Config{}))
 		}
@@ -182,7 +182,7 @@ func testHandoverStreams(t *testing.T, store fleet.Store) {
 		read <- err
 	}
 	servers := 0
-	f := newSquad(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.02, Seed: 5}), 2, func(c *ds.Config) {
+	f := newServerGroup(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.02, Seed: 5}), 2, func(c *ds.Config) {
 		c.Hooks.OnStream = func(_ *ds.Player, r session.StreamReader) { receive(r) }
 		if servers++; store != nil {
 			c.Fleet = &fleet.Config{Store: store, Name: fmt.Sprint("s", servers)}
@@ -223,7 +223,7 @@ func testHandoverStreams(t *testing.T, store fleet.Store) {
 // token, and one that drains. The player stays, without losing anything, and both ends learn of it.
 func TestHandoverUnreachable(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
-		f := newSquad(t, linkedBy(t, 60*ms, simnet.Config{Loss: 0.02, Seed: 6}), 2)
+		f := newServerGroup(t, linkedBy(t, 60*ms, simnet.Config{Loss: 0.02, Seed: 6}), 2)
 		g := f.join(t, client.Config{})
 		p := f.player(f.ids()[0])
 		end := polling(t, time.Second/60, g.play)
@@ -265,9 +265,9 @@ func TestHandoverUnreachable(t *testing.T) {
 func TestHandoverAgain(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		const clients = 8
-		var f *squad
+		var f *serverGroup
 		onward := make(chan error, 2*clients)
-		f = newSquad(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.05, Seed: 3}), 3, func(c *ds.Config) {
+		f = newServerGroup(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.05, Seed: 3}), 3, func(c *ds.Config) {
 			joined := c.Joined
 			c.Joined = func(p *ds.Player) {
 				joined(p)
@@ -276,7 +276,7 @@ func TestHandoverAgain(t *testing.T) {
 				}
 			}
 		})
-		var travelers []*traveler
+		var travelers []*handoverClient
 		for range clients {
 			g := f.join(t, client.Config{})
 			travelers = append(travelers, g)
@@ -326,9 +326,9 @@ func TestHandoverAgain(t *testing.T) {
 // TestHandedOver hands a player over who has switched already, and whose session lingers.
 func TestHandedOver(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
-		var f *squad
+		var f *serverGroup
 		again := make(chan error, 1)
-		f = newSquad(t, linkedBy(t, 100*ms, simnet.Config{}), 2, func(c *ds.Config) {
+		f = newServerGroup(t, linkedBy(t, 100*ms, simnet.Config{}), 2, func(c *ds.Config) {
 			c.Hooks.HandedOver = func(p *ds.Player, err error) {
 				if err == nil {
 					err = p.Handover(f.target(1), ds.HandoverConfig{})
@@ -353,8 +353,8 @@ func TestHandedOver(t *testing.T) {
 func TestHandoverBack(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		const clients, visits = 6, 8
-		var f *squad
-		f = newSquad(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.15, Seed: 4}), 2, func(c *ds.Config) {
+		var f *serverGroup
+		f = newServerGroup(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.15, Seed: 4}), 2, func(c *ds.Config) {
 			joined := c.Joined
 			back := func(p *ds.Player) {
 				f.mu.Lock()
@@ -376,7 +376,7 @@ func TestHandoverBack(t *testing.T) {
 				}
 			}
 		})
-		var travelers []*traveler
+		var travelers []*handoverClient
 		for range clients {
 			g := f.join(t, client.Config{})
 			travelers = append(travelers, g)
@@ -438,12 +438,12 @@ func TestHandoverModes(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			const clients, rounds = 4, 2
-			f := newSquad(t, linkedBy(t, 80*ms, simnet.Config{Loss: 0.03, Jitter: 4 * ms, Seed: 31}), 0)
+			f := newServerGroup(t, linkedBy(t, 80*ms, simnet.Config{Loss: 0.03, Jitter: 4 * ms, Seed: 31}), 0)
 			f.state = c.state
 			for i := range 2 {
 				f.add(fmt.Sprint("127.0.0.1:", 7777+i), func(cfg *ds.Config) { cfg.Poll, cfg.Transport.Shards = c.cfg.Poll, c.cfg.Transport.Shards })
 			}
-			var travelers []*traveler
+			var travelers []*handoverClient
 			for range clients {
 				g := f.join(t, client.Config{})
 				travelers = append(travelers, g)
@@ -498,7 +498,7 @@ func TestHandoverModes(t *testing.T) {
 // over afterwards.
 func TestHandoverRefused(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
-		f := newSquad(t, linkedBy(t, 20*ms, simnet.Config{}), 2)
+		f := newServerGroup(t, linkedBy(t, 20*ms, simnet.Config{}), 2)
 		g := f.join(t, client.Config{})
 		settle(time.Second)
 		p := f.player(f.ids()[0])

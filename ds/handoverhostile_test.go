@@ -29,7 +29,7 @@ type forger struct {
 	payload []byte // nil: none
 	result  error  // of its stream
 	mux     *streams.Mux
-	double  *twofold // that it belongs to, or nil
+	double  *doubleClient // that it belongs to, or nil
 }
 
 func (f *forger) Opened(c *endpoint.Conn) {
@@ -50,7 +50,7 @@ func (f *forger) Message(_ *endpoint.Conn, b []byte, _ time.Time) {
 // forgerOwner is the owner of a forger's streams.
 type forgerOwner struct {
 	conn   *endpoint.Conn
-	double *twofold
+	double *doubleClient
 }
 
 func (o forgerOwner) Wake()                     { o.conn.WakeBulk() }
@@ -101,7 +101,7 @@ func TestHandoverHostile(t *testing.T) {
 		"released, not promised":   {none, nil, release, 1, nil, session.ErrProtocol, 1, nil},
 	} {
 		bubble(t, name, func(t *testing.T) {
-			f := newSquad(t, linkedBy(t, 20*ms, simnet.Config{}), 2)
+			f := newServerGroup(t, linkedBy(t, 20*ms, simnet.Config{}), 2)
 			cfg := endpoint.Config{Network: f.network, Token: f.token(7, c.claims)}
 			var uses []*forger
 			var err error
@@ -159,7 +159,7 @@ func TestStandby(t *testing.T) {
 		bubble(t, name, func(t *testing.T) {
 			var order []string
 			connected, streamed := 0, 0
-			f := newSquad(t, linkedBy(t, 20*ms, simnet.Config{}), 1, func(cfg *ds.Config) {
+			f := newServerGroup(t, linkedBy(t, 20*ms, simnet.Config{}), 1, func(cfg *ds.Config) {
 				cfg.Hooks.Connected = func(p *ds.Player) {
 					connected++
 					if p.HandoverPayload() != nil {
@@ -225,8 +225,8 @@ func TestStandby(t *testing.T) {
 	}
 }
 
-// twofold is a hostile client that is handed over and wants to play on both servers.
-type twofold struct {
+// doubleClient is a hostile client that is handed over and wants to play on both servers.
+type doubleClient struct {
 	t       *testing.T
 	network transport.Network
 	stays   bool // it tells the first server that it stays, once the second has the payload
@@ -240,7 +240,7 @@ type twofold struct {
 }
 
 // receive receives the payload at the first server.
-func (d *twofold) receive(r *streams.Reader) func([]byte, error) {
+func (d *doubleClient) receive(r *streams.Reader) func([]byte, error) {
 	return func(b []byte, err error) {
 		uplinktest.Must(d.t, err)
 		d.payload, d.reader = b, r
@@ -248,7 +248,7 @@ func (d *twofold) receive(r *streams.Reader) func([]byte, error) {
 }
 
 // message receives what the first server sends reliably.
-func (d *twofold) message(b []byte) {
+func (d *doubleClient) message(b []byte) {
 	switch kind, body, err := message.Split(b); {
 	case err != nil || kind != message.Handover:
 	case message.IsRelease(body):
@@ -260,7 +260,7 @@ func (d *twofold) message(b []byte) {
 }
 
 // follow connects to the second server, and sends the payload.
-func (d *twofold) follow() {
+func (d *doubleClient) follow() {
 	d.next = &forger{raw: raw{t: d.t}, payload: d.payload}
 	if len(d.payload) == 0 {
 		d.next.payload = []byte{}
@@ -290,7 +290,7 @@ func TestHandoverDouble(t *testing.T) {
 				store := fleet.NewMemory()
 				var got [2]int
 				outcomes := 0
-				f := newSquad(t, linkedBy(t, 20*ms, simnet.Config{}), 0)
+				f := newServerGroup(t, linkedBy(t, 20*ms, simnet.Config{}), 0)
 				for i := range 2 {
 					f.add(fmt.Sprint("127.0.0.1:", 7777+i), func(cfg *ds.Config) {
 						cfg.OnMessage = func(*ds.Player, []byte) { got[i]++ }
@@ -304,7 +304,7 @@ func TestHandoverDouble(t *testing.T) {
 						}
 					})
 				}
-				d := &twofold{t: t, network: f.network, stays: how == "stays"}
+				d := &doubleClient{t: t, network: f.network, stays: how == "stays"}
 				d.former = &forger{raw: raw{t: t}, double: d, payload: nil}
 				var err error
 				d.former.Conn, err = endpoint.Dial(t.Context(), f.members[0].addr, endpoint.Config{Network: f.network, Token: f.token(7)}, d.former)
@@ -399,13 +399,13 @@ func TestReleased(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			delivered := 0
-			f := newSquad(t, linkedBy(t, 20*ms, simnet.Config{}), 2, func(cfg *ds.Config) {
+			f := newServerGroup(t, linkedBy(t, 20*ms, simnet.Config{}), 2, func(cfg *ds.Config) {
 				cfg.OnMessage = func(*ds.Player, []byte) { delivered++ }
 				cfg.Hooks.OnUnreliable = func(*ds.Player, []byte) { delivered++ }
 				cfg.Hooks.OnRequest = func(*ds.Request) { delivered++ }
 				cfg.Hooks.OnStream = func(*ds.Player, session.StreamReader) { delivered++ }
 			})
-			d := &twofold{t: t, network: f.network}
+			d := &doubleClient{t: t, network: f.network}
 			d.former = &forger{raw: raw{t: t}, double: d}
 			var err error
 			d.former.Conn, err = endpoint.Dial(t.Context(), f.members[0].addr, endpoint.Config{Network: f.network, Token: f.token(7)}, d.former)
@@ -437,8 +437,8 @@ func TestReleased(t *testing.T) {
 func TestDrainDouble(t *testing.T) {
 	for _, limit := range []time.Duration{8 * time.Second, time.Hour} {
 		bubble(t, limit.String(), func(t *testing.T) {
-			f := newSquad(t, linkedBy(t, 20*ms, simnet.Config{}), 2)
-			d := &twofold{t: t, network: f.network}
+			f := newServerGroup(t, linkedBy(t, 20*ms, simnet.Config{}), 2)
+			d := &doubleClient{t: t, network: f.network}
 			d.former = &forger{raw: raw{t: t}, double: d}
 			var err error
 			d.former.Conn, err = endpoint.Dial(t.Context(), f.members[0].addr, endpoint.Config{Network: f.network, Token: f.token(7)}, d.former)

@@ -20,9 +20,9 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// carpark is two servers with the same world of cars, which is too large for the objects to enter a
-// view at once, and a player who is handed over from one to the other.
-type carpark struct {
+// carServers is two servers with the same world of cars, which is too large for the objects to
+// enter a view at once, and a player who is handed over from one to the other.
+type carServers struct {
 	cars       int
 	link       simnet.Config
 	areas      bool
@@ -34,7 +34,7 @@ type carpark struct {
 // carparkRate is the number of ticks and of frames per second.
 const carparkRate = 30
 
-// visitor is the player of a carpark.
+// visitor is the player of a carServers.
 type visitor struct {
 	cars      int
 	players   chan *ds.Player
@@ -71,7 +71,7 @@ func TestHandoverObjects(t *testing.T) {
 					if sendHz < 10 || testing.Short() { // rare messages are larger, and few of those with many fragments arrive
 						cars, enterBytes = 400, 200
 					}
-					c := carpark{cars, links[name], areas, sendHz, enterBytes, late}
+					c := carServers{cars, links[name], areas, sendHz, enterBytes, late}
 					bubble(t, fmt.Sprintf("areas %v, %v Hz, late %v, %s", areas, sendHz, late, name), c.keepsShowing)
 				}
 			}
@@ -79,7 +79,7 @@ func TestHandoverObjects(t *testing.T) {
 	}
 }
 
-func (c carpark) keepsShowing(t *testing.T) {
+func (c carServers) keepsShowing(t *testing.T) {
 	v := c.visit(t)
 	for range 3 {
 		v.handOver(t)
@@ -104,7 +104,7 @@ func (c carpark) keepsShowing(t *testing.T) {
 func TestPartialView(t *testing.T) {
 	for _, late := range []bool{false, true}[:2/thin(2)] {
 		bubble(t, fmt.Sprintf("late %v", late), func(t *testing.T) {
-			v := carpark{cars: 1200, areas: true, sendHz: 30, enterBytes: 64, late: late}.visit(t)
+			v := carServers{cars: 1200, areas: true, sendHz: 30, enterBytes: 64, late: late}.visit(t)
 			began := time.Now()
 			v.handOver(t)
 			v.play(5*time.Second, func() bool { return v.partial.Load() > 0 })
@@ -126,7 +126,7 @@ func TestPartialView(t *testing.T) {
 }
 
 // visit starts the servers and a client, and waits until the client shows all objects.
-func (c carpark) visit(t *testing.T) *visitor {
+func (c carServers) visit(t *testing.T) *visitor {
 	c.link.Seed, c.link.Jitter = 3, 5*ms
 	network := linkedBy(t, 80*ms, c.link)
 	grid, err := area.NewGrid(1, -500, -500, 50, 20, 20)

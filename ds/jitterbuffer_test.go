@@ -19,13 +19,13 @@ type game struct {
 	t       *testing.T
 	srv     *uplinktest.Server
 	repeat  int // most repeated frames in a row
-	players []*gamer
+	players []*bufferedClient
 	logs    map[*ds.Player]*gamerLog // from Joined to Left
 	held    int                      // most at a time
 }
 
-// gamer is a player's client.
-type gamer struct {
+// bufferedClient is a player's client.
+type bufferedClient struct {
 	stream
 	every time.Duration // between calls, by the player's clock
 	drift float64       // by how much that runs faster
@@ -60,7 +60,7 @@ func newGame(t *testing.T, link simnet.Config, late bool, j ds.JitterBuffer, set
 }
 
 // add connects a player.
-func (g *game) add(n *uplinktest.Network, p gamer) *client.Conn {
+func (g *game) add(n *uplinktest.Network, p bufferedClient) *client.Conn {
 	conn := uplinktest.Dial(g.t, n, client.Config{Tuning: client.Tuning{Redundancy: rpcdelta.RedundancyOff}})
 	p.stream = uplinktest.Bind(g.t, conn, "Move", client.BindConfig{RateHz: float64(time.Second / p.every)})
 	g.players = append(g.players, &p)
@@ -172,7 +172,7 @@ func TestBatchesMissNoTick(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g, network := newGame(t, simnet.Config{}, false, ds.JitterBuffer{Depth: c.depth})
 			conn := uplinktest.Dial(t, network, client.Config{Preset: preset})
-			p := gamer{every: hz60}
+			p := bufferedClient{every: hz60}
 			p.stream = uplinktest.Bind(t, conn, "Move")
 			g.players = append(g.players, &p)
 			g.play(2*time.Minute, 1)
@@ -194,7 +194,7 @@ func TestJitterBuffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, network := newGame(t, simnet.Config{Jitter: 5 * ms, Loss: 0.03, Seed: 60}, false, ds.JitterBuffer{})
 		for _, drift := range []float64{-500e-6, 0, 500e-6} {
-			g.add(network, gamer{every: hz60, drift: drift})
+			g.add(network, bufferedClient{every: hz60, drift: drift})
 		}
 		g.play(time.Minute, 1)
 		missing := uint64(0)
@@ -238,7 +238,7 @@ func TestJitterBufferRepeats(t *testing.T) {
 				}
 				return nil
 			}))
-			g.add(network, gamer{every: hz60})
+			g.add(network, bufferedClient{every: hz60})
 			g.play(20*time.Second, 1)
 			st, l := g.stats().Buffer, g.only()
 			if l.repeated < 50 || st.Repeated != l.repeated || (l.idle > 10) != rejects || (refused > 300) != rejects {
@@ -254,7 +254,7 @@ func TestJitterBufferLate(t *testing.T) {
 	for name, deliver := range map[string]bool{"dropped": false, "delivered": true} {
 		bubble(t, name, func(t *testing.T) {
 			g, network := newGame(t, simnet.Config{Jitter: 15 * ms, Seed: 62}, deliver, ds.JitterBuffer{Depth: 5 * ms})
-			g.add(network, gamer{every: hz60})
+			g.add(network, bufferedClient{every: hz60})
 			g.play(20*time.Second, 1)
 			st, l := g.stats(), g.only()
 			if deliver && (l.late < 100 || l.late != st.Buffer.Late || st.Drops[ds.LateForTick] != 0 || l.calls < 1190) {
@@ -280,7 +280,7 @@ func TestJitterBufferRates(t *testing.T) {
 			}
 			fires.Handle(p, f)
 		}))
-		g.add(network, gamer{every: hz60})
+		g.add(network, bufferedClient{every: hz60})
 		conn := uplinktest.Dial(t, network, client.Config{})
 		for want, cfg := range map[string]client.BindConfig{
 			"client: bind Move: 10 calls a second, but the server takes 60, since it has a ds.JitterBuffer (ds.Config.TickHz) or a ds.TimeCheck (its RateHz) for it: set BindConfig.RateHz to 60": {RateHz: 10},
@@ -314,8 +314,8 @@ func TestJitterBufferRates(t *testing.T) {
 func TestJitterBufferFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, network := newGame(t, simnet.Config{Seed: 64}, false, ds.JitterBuffer{})
-		g.add(network, gamer{every: hz60, deaf: true})
-		g.add(network, gamer{every: hz60, deaf: true})
+		g.add(network, bufferedClient{every: hz60, deaf: true})
+		g.add(network, bufferedClient{every: hz60, deaf: true})
 		g.players[1].every = hz60 / 5
 		g.play(20*time.Second, 1)
 		if st := g.stats(); len(g.logs) != 2 || g.held > 128+16 || st.Drops[ds.Discarded] < 4000 {
@@ -334,7 +334,7 @@ func TestJitterBufferFlood(t *testing.T) {
 func TestJitterBufferLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, network := newGame(t, simnet.Config{}, false, ds.JitterBuffer{})
-		conn := g.add(network, gamer{every: hz60})
+		conn := g.add(network, bufferedClient{every: hz60})
 		g.play(5*time.Second, 1)
 		players := g.players
 		g.players = nil

@@ -191,7 +191,7 @@ func (s *panicScene) play() {
 	poll := func() { interrupted(func() { s.srv.Poll() }) }
 	stop := polling(t, time.Second/60, poll)
 	ended := make(chan error)
-	go func() { ended <- s.misfortune() }()
+	go func() { ended <- s.provoke() }()
 	settle(50 * ms) // the other is the first to join
 	good := uplinktest.Dial(t, s.net, client.Config{})
 	rpcs := map[string]stream{"Move": uplinktest.Bind(t, good, "Move"), "Fire": uplinktest.Bind(t, good, "Fire", reliably)}
@@ -216,8 +216,8 @@ func (s *panicScene) play() {
 	s.check(err, slices.Collect(maps.Keys(rpcs)))
 }
 
-// misfortune is the player for whom a callback panics. It returns why its connection ended.
-func (s *panicScene) misfortune() error {
+// provoke is the player for whom a callback panics. It returns why its connection ended.
+func (s *panicScene) provoke() error {
 	ctx := s.t.Context()
 	conn, err := client.Dial(ctx, uplinktest.Addr, client.Config{Network: s.net, NoReconnect: true, Tuning: client.Tuning{Redundancy: rpcdelta.RedundancyOff}})
 	if err != nil {

@@ -16,17 +16,17 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// strafer runs to and fro, jumps, and blinks each 0.9 s.
-type strafer struct {
+// rewoundObject runs to and fro, jumps, and blinks each 0.9 s.
+type rewoundObject struct {
 	Position schema.Vec3 `uplink:"resolution=0.001,min=-100,max=1000" interpolate:"position"`
 	Jumps    uint8       `interpolate:"teleports"`
 }
 
-func straferAt(tick uint64) strafer {
+func rewoundObjectAt(tick uint64) rewoundObject {
 	t := float64(tick) / 60
 	u, z := math.Mod(t, 46.0/60), math.Mod(t, 1.02)
 	k := tick / 53
-	return strafer{schema.Vec3{X: 5 * min(u, 46.0/60-u), Y: float64(8 * k), Z: 5*z - 4.9*z*z}, uint8(k)}
+	return rewoundObject{schema.Vec3{X: 5 * min(u, 46.0/60-u), Y: float64(8 * k), Z: 5*z - 4.9*z*z}, uint8(k)}
 }
 
 // TestRewound compares what a client shows with the history of the server, which has each tick of
@@ -44,18 +44,18 @@ func TestRewound(t *testing.T) {
 				bubble(t, fmt.Sprintf("%v Hz/areas=%v/loss=%v", hz, areas, link.Loss), func(t *testing.T) {
 					network := linkedBy(t, 60*ms, link)
 					joined := make(chan *ds.Player, 1)
-					var world *ds.World[strafer]
+					var world *ds.World[rewoundObject]
 					serve(t, network, ds.Config{Joined: func(p *ds.Player) { joined <- p }}, func(s *ds.Server) (err error) {
-						world, err = ds.NewWorld(s, "movers", ds.WorldConfig[strafer]{SendHz: hz, Areas: areas})
+						world, err = ds.NewWorld(s, "movers", ds.WorldConfig[rewoundObject]{SendHz: hz, Areas: areas})
 						return err
 					})
 					conn := uplinktest.Dial(t, network, client.Config{})
 					stream, err := world.Offer(<-joined)
 					uplinktest.Must(t, err)
 					stream.See(1)
-					view, err := client.SubscribeSnapshots(t.Context(), conn, "movers", client.SnapshotConfig[strafer]{Interpolate: &interpolate.Config{Delay: delay}})
+					view, err := client.SubscribeSnapshots(t.Context(), conn, "movers", client.SnapshotConfig[rewoundObject]{Interpolate: &interpolate.Config{Delay: delay}})
 					uplinktest.Must(t, err)
-					adapter, err := interpolate.Tagged[strafer]()
+					adapter, err := interpolate.Tagged[rewoundObject]()
 					uplinktest.Must(t, err)
 					past, err := rewind.New(adapter, rewind.Config{TickHz: 60})
 					uplinktest.Must(t, err)
@@ -67,7 +67,7 @@ func TestRewound(t *testing.T) {
 					var shown []picture // of the last ticks
 					worst, off, all := 0.0, 0, 0
 					for tick := uint64(1); tick <= ticks; tick++ {
-						o := straferAt(tick)
+						o := rewoundObjectAt(tick)
 						var in []area.ID
 						if areas {
 							in = []area.ID{1}
@@ -77,16 +77,16 @@ func TestRewound(t *testing.T) {
 						uplinktest.Must(t, world.Put(7, 1, &o, in...))
 						_, err := world.Send()
 						uplinktest.Must(t, err)
-						uplinktest.Must(t, past.Add(now, []uint32{7<<8 | 1}, []strafer{o}))
+						uplinktest.Must(t, past.Add(now, []uint32{7<<8 | 1}, []rewoundObject{o}))
 
-						var s interpolate.Sample[strafer]
+						var s interpolate.Sample[rewoundObject]
 						if view.Sample(time.Now(), &s) && len(s.Objects) == 1 && !s.Starved && tick > 120 {
 							shown = append(shown, picture{s.Time, s.Objects[0].Position})
 						}
 						if len(shown) > 6 { // the shot arrives 100 ms later
 							p, v := shown[0], stream.Viewer(now)
 							shown, v.Delay = shown[1:], delay
-							var got strafer
+							var got rewoundObject
 							if !past.Object(v, p.at, 7<<8|1, &got) {
 								t.Fatalf("the history lacks the object at %v", p.at)
 							}

@@ -82,7 +82,7 @@ func TestServerRestart(t *testing.T) {
 
 func TestReset(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{Adaptive: true})
-	course{interval: 100 * ms, delay: steady(0)}.run(t, b, 0, 5*time.Second)
+	playback{interval: 100 * ms, delay: steady(0)}.run(t, b, 0, 5*time.Second)
 	b.Reset()
 	if _, ok := b.Play(5 * time.Second); ok {
 		t.Error("something is left")

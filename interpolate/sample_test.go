@@ -286,8 +286,8 @@ func TestTaggedKinds(t *testing.T) {
 	}
 }
 
-// tank is an object in 2D.
-type tank struct {
+// object2D is an object in 2D.
+type object2D struct {
 	Body struct {
 		Place schema.Vec2 `interpolate:"position"`
 		Speed schema.Vec2 `interpolate:"velocity"`
@@ -304,17 +304,17 @@ type tank struct {
 // TestTaggedValues interpolates angles the short way round, vectors in 2D, numbers and the fields
 // of inner structs, without allocating, and extrapolates them.
 func TestTaggedValues(t *testing.T) {
-	adapter, err := interpolate.Tagged[tank]()
+	adapter, err := interpolate.Tagged[object2D]()
 	must(t, err)
-	from := tank{Heading: 170, Turret: schema.Rotator{Pitch: -10, Yaw: -179, Roll: 90}, Charge: 1, Wheels: [2]float64{10, 20}, Aim: schema.Vec3{X: 1}, Name: "a"}
-	to := tank{Heading: -150, Turret: schema.Rotator{Pitch: 10, Yaw: 179, Roll: 90}, Charge: 2, Wheels: [2]float64{20, 0}, Aim: schema.Vec3{X: 3}, Name: "b"}
+	from := object2D{Heading: 170, Turret: schema.Rotator{Pitch: -10, Yaw: -179, Roll: 90}, Charge: 1, Wheels: [2]float64{10, 20}, Aim: schema.Vec3{X: 1}, Name: "a"}
+	to := object2D{Heading: -150, Turret: schema.Rotator{Pitch: 10, Yaw: 179, Roll: 90}, Charge: 2, Wheels: [2]float64{20, 0}, Aim: schema.Vec3{X: 3}, Name: "b"}
 	from.Body.Place, to.Body.Place, to.Seen = schema.Vec2{X: 1, Y: 2}, schema.Vec2{X: 3, Y: -2}, [2]schema.Angle{1, 2}
 	b, err := interpolate.New(adapter, interpolate.Config{Interval: 100 * ms, Extrapolate: 100 * ms})
 	must(t, err)
-	must(t, b.Add(0, 0, []uint32{1}, []tank{from}))
-	must(t, b.Add(100*ms, 100*ms, []uint32{1}, []tank{to}))
-	got := new(tank)
-	for at, want := range map[time.Duration]tank{
+	must(t, b.Add(0, 0, []uint32{1}, []object2D{from}))
+	must(t, b.Add(100*ms, 100*ms, []uint32{1}, []object2D{to}))
+	got := new(object2D)
+	for at, want := range map[time.Duration]object2D{
 		0:        from,
 		50 * ms:  {Heading: -170, Turret: schema.Rotator{Yaw: -180, Roll: 90}, Charge: 1.5, Wheels: [2]float64{15, 10}, Aim: schema.Vec3{X: 2}, Name: "a"},
 		150 * ms: {Heading: -130, Turret: schema.Rotator{Pitch: 20, Yaw: 178, Roll: 90}, Charge: 2.5, Wheels: [2]float64{25, -10}, Aim: schema.Vec3{X: 4}, Name: "b", Seen: to.Seen},

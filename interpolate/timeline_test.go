@@ -8,8 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/interpolate"
 )
 
-// course is a server, a link and a client that shows 60 frames per second, in virtual time.
-type course struct {
+// playback is a server, a link and a client that shows 60 frames per second, in virtual time.
+type playback struct {
 	interval time.Duration
 	// server and local convert true time to the clocks of server and client; nil is true time.
 	server, local func(time.Duration) time.Duration
@@ -23,7 +23,7 @@ type course struct {
 	shown func(now, play time.Duration)
 }
 
-func (c course) run(t testing.TB, b *buffer, from, to time.Duration) {
+func (c playback) run(t testing.TB, b *buffer, from, to time.Duration) {
 	t.Helper()
 	asIs := func(d time.Duration) time.Duration { return d }
 	if c.server == nil {
@@ -91,7 +91,7 @@ func TestFixedDelay(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{})
 	sent, way := 0, lossy(1, 0, 50*ms)
 	hitches := uint64(0)
-	c := course{interval: 100 * ms, delay: func() time.Duration {
+	c := playback{interval: 100 * ms, delay: func() time.Duration {
 		if sent++; sent%10 < 2 || sent > 200 && sent%10 < 4 {
 			return -1
 		}
@@ -118,7 +118,7 @@ func TestFixedDelay(t *testing.T) {
 func TestStarved(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{})
 	var during, last interpolate.Stats
-	c := course{interval: 50 * ms, delay: func() time.Duration { return 40 * ms }, shown: func(now, _ time.Duration) {
+	c := playback{interval: 50 * ms, delay: func() time.Duration { return 40 * ms }, shown: func(now, _ time.Duration) {
 		if last = b.Stats(); now < 5*time.Second {
 			during = last
 		}
@@ -144,7 +144,7 @@ func TestDrift(t *testing.T) {
 	for _, rate := range []float64{0.995, 1.005} {
 		for _, adaptive := range []bool{false, true} {
 			b := newBuffer(t, interpolate.Config{Interval: 50 * ms, Adaptive: adaptive})
-			c := course{interval: 50 * ms, delay: lossy(2, 0.02, 30*ms), local: func(d time.Duration) time.Duration {
+			c := playback{interval: 50 * ms, delay: lossy(2, 0.02, 30*ms), local: func(d time.Duration) time.Duration {
 				return -time.Hour + time.Duration(rate*float64(d))
 			}, shown: func(now, play time.Duration) {
 				if d := now - 40*ms - play; now > 5*time.Second && (d < 50*ms || d > 260*ms) {
@@ -178,12 +178,12 @@ func TestAdaptive(t *testing.T) {
 		if got := b.Stats().Delay; got != rule {
 			t.Errorf("begins with %v, want %v", got, rule)
 		}
-		course{interval: 16 * ms, delay: lossy(3, c.loss, c.jitter)}.run(t, b, 0, 20*time.Second)
+		playback{interval: 16 * ms, delay: lossy(3, c.loss, c.jitter)}.run(t, b, 0, 20*time.Second)
 		before := b.Stats()
 		if before.Delay < c.least || before.Delay > c.most {
 			t.Errorf("%+v: delay %v", c, before.Delay)
 		}
-		course{interval: 16 * ms, delay: lossy(4, c.loss, c.jitter)}.run(t, b, 20*time.Second, 40*time.Second)
+		playback{interval: 16 * ms, delay: lossy(4, c.loss, c.jitter)}.run(t, b, 20*time.Second, 40*time.Second)
 		if hitches := b.Stats().Hitches - before.Hitches; hitches > 8 && c.maxDelay == 0 {
 			t.Errorf("%+v: %d hitches in 20 s", c, hitches)
 		}
@@ -202,7 +202,7 @@ func TestPauses(t *testing.T) {
 		}
 		return d
 	}
-	for name, c := range map[string]course{
+	for name, c := range map[string]playback{
 		"link":                     {sends: func(d time.Duration) bool { return !within(d) }},
 		"server, which stops":      {sends: func(d time.Duration) bool { return !within(d) }, server: paused},
 		"server, which repeats":    {server: paused},
@@ -251,7 +251,7 @@ func TestPauses(t *testing.T) {
 // TestClientPaused checks playback after a pause of the calls.
 func TestClientPaused(t *testing.T) {
 	b := newBuffer(t, interpolate.Config{})
-	course{interval: 100 * ms, delay: steady(0)}.run(t, b, 0, 3*time.Second)
+	playback{interval: 100 * ms, delay: steady(0)}.run(t, b, 0, 3*time.Second)
 	for at := 3 * time.Second; at <= 60*time.Second; at += 100 * ms {
 		add(t, b, at, still(at.Seconds()))
 	}

@@ -19,28 +19,28 @@ var (
 	away   = netip.MustParseAddrPort("198.51.100.1:5000")
 )
 
-// talk is a session whose ends seal datagrams.
-type talk struct {
+// testSession is a session whose ends seal datagrams.
+type testSession struct {
 	Session
 	up, down *seal.Sealer
 }
 
-func newTalk(id uint64, suite seal.Suite) *talk {
+func newTestSession(id uint64, suite seal.Suite) *testSession {
 	s := Session{ID: id, Suite: suite, ToServer: [32]byte{1, byte(id), byte(id >> 8)}, ToClient: [32]byte{2, byte(id), byte(id >> 8)}}
-	return &talk{Session: s, up: seal.NewSealer(suite, s.ToServer), down: seal.NewSealer(suite, s.ToClient)}
+	return &testSession{Session: s, up: seal.NewSealer(suite, s.ToServer), down: seal.NewSealer(suite, s.ToClient)}
 }
 
 // sealed makes a data datagram, and the record that it is to become.
-func (k *talk) sealed(toServer, long bool, number uint64, body string) (datagram, record []byte) {
+func (k *testSession) sealed(toServer, long bool, number uint64, body string) (datagram, record []byte) {
 	return k.sealedOf(wire.DataKind, toServer, long, number, body)
 }
 
 // heartbeat makes a datagram with a short header.
-func (k *talk) heartbeat(toServer bool, number uint64, body string) (datagram, record []byte) {
+func (k *testSession) heartbeat(toServer bool, number uint64, body string) (datagram, record []byte) {
 	return k.sealedOf(wire.HeartbeatKind, toServer, false, number, body)
 }
 
-func (k *talk) sealedOf(kind wire.Kind, toServer, long bool, number uint64, body string) (datagram, record []byte) {
+func (k *testSession) sealedOf(kind wire.Kind, toServer, long bool, number uint64, body string) (datagram, record []byte) {
 	h := wire.Header{Kind: kind, Long: long, Number: uint32(number)}
 	first, sealer := byte(0xbf), k.down
 	if toServer {
@@ -73,7 +73,7 @@ func expect(t *testing.T, o *Opener, from, to netip.AddrPort, datagram []byte, w
 // TestOpener follows a session from its beginning through a move.
 func TestOpener(t *testing.T) {
 	for _, suite := range []seal.Suite{seal.None, seal.AES128GCM, seal.AES128CTRHMAC8, seal.ChaCha20Poly1305, seal.ChaCha20SipHash8} {
-		k := newTalk(0x1122334455667788, suite)
+		k := newTestSession(0x1122334455667788, suite)
 		o := NewOpener([]Session{k.Session})
 		up := func(from netip.AddrPort, long bool, number uint64) {
 			t.Helper()
@@ -103,7 +103,7 @@ func TestOpener(t *testing.T) {
 
 // TestEpochs opens datagrams with gaps in their numbers, which wrap around into the next epochs.
 func TestEpochs(t *testing.T) {
-	k := newTalk(7, seal.AES128GCM)
+	k := newTestSession(7, seal.AES128GCM)
 	o := NewOpener([]Session{k.Session})
 	var number uint64
 	for i, step := range []uint64{
@@ -123,7 +123,7 @@ func TestEpochs(t *testing.T) {
 // TestGap opens a recording in which more datagrams are missing than a data header can number: it
 // continues with a heartbeat.
 func TestGap(t *testing.T) {
-	k := newTalk(7, seal.AES128GCM)
+	k := newTestSession(7, seal.AES128GCM)
 	o := NewOpener([]Session{k.Session})
 	b, record := k.sealed(true, true, 0, "body")
 	expect(t, o, home, server, b, Opened, record)
@@ -140,7 +140,7 @@ func TestGap(t *testing.T) {
 // TestReordered opens datagrams out of order across the end of an epoch.
 func TestReordered(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	k := newTalk(7, seal.AES128CTRHMAC8)
+	k := newTestSession(7, seal.AES128CTRHMAC8)
 	o := NewOpener([]Session{k.Session})
 	type datagram struct{ sealed, record []byte }
 	var all []datagram
@@ -161,10 +161,10 @@ func TestReordered(t *testing.T) {
 
 // TestLate opens a recording that begins after the last long header: all sessions are tried.
 func TestLate(t *testing.T) {
-	var talks []*talk
+	var talks []*testSession
 	var sessions []Session
 	for id := range uint64(20) {
-		talks = append(talks, newTalk(id+1, seal.AES128GCM))
+		talks = append(talks, newTestSession(id+1, seal.AES128GCM))
 		sessions = append(sessions, talks[id].Session)
 	}
 	o := NewOpener(sessions)
@@ -189,9 +189,9 @@ func TestLate(t *testing.T) {
 
 // TestAddressesAgain reuses the address of an earlier client whose last datagrams arrive late.
 func TestAddressesAgain(t *testing.T) {
-	old, next := newTalk(1, seal.AES128GCM), newTalk(2, seal.AES128GCM)
+	old, next := newTestSession(1, seal.AES128GCM), newTestSession(2, seal.AES128GCM)
 	o := NewOpener([]Session{old.Session, next.Session})
-	for i, k := range []*talk{old, next, old, next} {
+	for i, k := range []*testSession{old, next, old, next} {
 		b, record := k.sealed(true, i < 2, uint64(i), "up")
 		expect(t, o, home, server, b, Opened, record)
 		b, record = k.sealed(false, false, uint64(i), "down")
@@ -201,7 +201,7 @@ func TestAddressesAgain(t *testing.T) {
 
 // TestNotOpened lists datagrams that an opener must leave unchanged.
 func TestNotOpened(t *testing.T) {
-	k, stranger := newTalk(1, seal.AES128GCM), newTalk(2, seal.AES128GCM)
+	k, stranger := newTestSession(1, seal.AES128GCM), newTestSession(2, seal.AES128GCM)
 	o := NewOpener([]Session{k.Session})
 	b, record := k.sealed(true, true, 0, "body")
 	expect(t, o, home, server, b, Opened, record)
@@ -226,7 +226,7 @@ func TestNotOpened(t *testing.T) {
 	}
 	expect(t, o, home, server, b[:5], Damaged, nil)
 	// A session that seals nothing is known by its id alone: else it would open anything.
-	plain := newTalk(3, seal.None)
+	plain := newTestSession(3, seal.None)
 	o = NewOpener([]Session{plain.Session})
 	expect(t, o, home, server, []byte("\x10\x01\x02another protocol"), NoSession, nil)
 }
@@ -235,11 +235,11 @@ func TestNotOpened(t *testing.T) {
 func TestBounded(t *testing.T) {
 	var sessions []Session
 	for id := range uint64(300) {
-		sessions = append(sessions, newTalk(id+1, seal.AES128GCM).Session)
+		sessions = append(sessions, newTestSession(id+1, seal.AES128GCM).Session)
 	}
 	o := NewOpener(sessions)
 	o.budget = 50_000
-	stranger := newTalk(1000, seal.AES128GCM)
+	stranger := newTestSession(1000, seal.AES128GCM)
 	for i := range 2000 {
 		b, _ := stranger.heartbeat(true, uint64(i), "body")
 		expect(t, o, netip.AddrPortFrom(away.Addr(), uint16(i)), server, b, NoSession, nil)
@@ -252,7 +252,7 @@ func TestBounded(t *testing.T) {
 // TestManyAddresses opens one datagram from more addresses than an opener keeps, as in a forged
 // recording. The address of a session with regular traffic in between stays known.
 func TestManyAddresses(t *testing.T) {
-	k, other := newTalk(1, seal.AES128GCM), newTalk(2, seal.AES128GCM)
+	k, other := newTestSession(1, seal.AES128GCM), newTestSession(2, seal.AES128GCM)
 	o := NewOpener([]Session{k.Session, other.Session})
 	b, record := other.sealed(true, true, 0, "body")
 	expect(t, o, home, server, b, Opened, record)
@@ -277,9 +277,9 @@ func TestManyAddresses(t *testing.T) {
 // TestKeysAreForgotten: datagrams that no session opens leave no keys behind in those that were
 // tried.
 func TestKeysAreForgotten(t *testing.T) {
-	k := newTalk(1, seal.AES128GCM)
+	k := newTestSession(1, seal.AES128GCM)
 	o := NewOpener([]Session{k.Session})
-	stranger := newTalk(1000, seal.AES128GCM)
+	stranger := newTestSession(1000, seal.AES128GCM)
 	b, _ := stranger.heartbeat(true, 0, "body")
 	expect(t, o, away, server, b, NoSession, nil)
 	for _, s := range o.all {
@@ -292,7 +292,7 @@ func TestKeysAreForgotten(t *testing.T) {
 }
 
 func FuzzOpener(f *testing.F) {
-	k := newTalk(1, seal.AES128GCM)
+	k := newTestSession(1, seal.AES128GCM)
 	long, _ := k.sealed(true, true, 0, "body")
 	data, _ := k.sealed(true, false, 1, "body")
 	f.Add(long, data)

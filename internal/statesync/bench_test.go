@@ -48,8 +48,8 @@ func recorded(t testing.TB) (*snapshot.Type[cube], []*snapshot.Set) {
 
 func speed(moved float64) float64 { return min(max(moved*cubes.Rate, -64), 64) }
 
-// course is 901 recorded cubes for one player, at 60 Hz and an RTT of 100 ms.
-type course struct {
+// cubeStream is 901 recorded cubes for one player, at 60 Hz and an RTT of 100 ms.
+type cubeStream struct {
 	t    testing.TB
 	sets []*snapshot.Set
 	s    *sender
@@ -58,15 +58,15 @@ type course struct {
 	tick int64
 }
 
-func newCourse(t testing.TB, q *snapshot.Type[cube], sets []*snapshot.Set, budget int) *course {
-	c := &course{t: t, sets: sets, buf: make([]byte, 0, statesync.MaxPacket)}
+func newCubeStream(t testing.TB, q *snapshot.Type[cube], sets []*snapshot.Set, budget int) *cubeStream {
+	c := &cubeStream{t: t, sets: sets, buf: make([]byte, 0, statesync.MaxPacket)}
 	c.s, c.r = pair(t, q.Schema(), statesync.Config{Velocities: velocities(t, q), Budget: budget})
 	c.s.SetViewer(0)
 	return c
 }
 
 // send is one tick of the server: priorities, a packet, an ack.
-func (c *course) send() []byte {
+func (c *cubeStream) send() []byte {
 	set := c.sets[c.tick%int64(len(c.sets))]
 	for i := range set.Len() {
 		must(c.t, c.s.world.Prioritize(uint16(i), priority(i, set.Row(i)[3:6])))
@@ -80,7 +80,7 @@ func (c *course) send() []byte {
 	return out
 }
 
-func (c *course) receive(packet []byte) {
+func (c *cubeStream) receive(packet []byte) {
 	decode(c.t, c.r, packet)
 }
 
@@ -88,7 +88,7 @@ func (c *course) receive(packet []byte) {
 func TestBudgetIsUsed(t *testing.T) {
 	q, sets := recorded(t)
 	for _, budget := range []int{90, 256, 486} {
-		c := newCourse(t, q, sets, budget)
+		c := newCubeStream(t, q, sets, budget)
 		for range 60 {
 			c.send()
 		}
@@ -122,7 +122,7 @@ func TestMemory(t *testing.T) {
 	deaf := run(statesync.Ring - 8)
 	runtime.KeepAlive(v)
 
-	c := newCourse(t, q, sets, budget)
+	c := newCubeStream(t, q, sets, budget)
 	var packets [][]byte
 	for range 2 * len(sets) {
 		packets = append(packets, slices.Clone(c.send()))

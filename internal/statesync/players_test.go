@@ -20,7 +20,7 @@ const (
 // ackDelay is the round trip of a player in ticks: 20 to 200 ms.
 func ackDelay(player int) int64 { return 1 + int64(player*11/(players-1)) }
 
-// worldServer sends the course to several players of a World.
+// worldServer sends the cubeStream to several players of a World.
 type worldServer struct {
 	t       testing.TB
 	world   *statesync.Shared

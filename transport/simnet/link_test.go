@@ -19,9 +19,9 @@ func newTestLink(t testing.TB, cfg Config) *Link {
 	return l
 }
 
-// course sends that many packets of 100 bytes, one a millisecond, and returns the flight times of
+// sendAll sends that many packets of 100 bytes, one a millisecond, and returns the flight times of
 // each one's copies.
-func course(l *Link, count int) [][]time.Duration {
+func sendAll(l *Link, count int) [][]time.Duration {
 	flights := make([][]time.Duration, count)
 	for i := range flights {
 		now := time.Duration(i) * time.Millisecond
@@ -52,7 +52,7 @@ func TestLossAndBursts(t *testing.T) {
 		{Burst: 3},
 	} {
 		lost, bursts, inBurst := 0, 0, false
-		for _, f := range course(newTestLink(t, cfg), count) {
+		for _, f := range sendAll(newTestLink(t, cfg), count) {
 			if len(f) == 0 {
 				lost++
 				if !inBurst {
@@ -75,7 +75,7 @@ func TestDelayAndJitter(t *testing.T) {
 	var sum time.Duration
 	overtakes := 0
 	var last time.Duration
-	for i, f := range course(newTestLink(t, cfg), count) {
+	for i, f := range sendAll(newTestLink(t, cfg), count) {
 		if f[0] < cfg.Delay || f[0] > cfg.Delay+jitterCut*cfg.Jitter {
 			t.Fatalf("packet %d flies %v", i, f[0])
 		}
@@ -96,7 +96,7 @@ func TestDelayAndJitter(t *testing.T) {
 func TestDuplicate(t *testing.T) {
 	const count = 100_000
 	twice := 0
-	for _, f := range course(newTestLink(t, Config{Duplicate: 0.25}), count) {
+	for _, f := range sendAll(newTestLink(t, Config{Duplicate: 0.25}), count) {
 		twice += len(f) - 1
 	}
 	near(t, "share that came twice", float64(twice)/count, 0.25, 0.01)
@@ -104,7 +104,7 @@ func TestDuplicate(t *testing.T) {
 
 func TestRate(t *testing.T) {
 	// Packets of 100 bytes, one a millisecond, are ten times what the link carries.
-	flights := course(newTestLink(t, Config{Rate: 10_000}), 2000)
+	flights := sendAll(newTestLink(t, Config{Rate: 10_000}), 2000)
 	came := 0
 	for i, f := range flights {
 		if len(f) == 0 {
@@ -120,11 +120,11 @@ func TestRate(t *testing.T) {
 
 func TestSameSeedSameLosses(t *testing.T) {
 	cfg := Config{Loss: 0.2, Burst: 3, Seed: 5}
-	a := course(newTestLink(t, cfg), 1000)
+	a := sendAll(newTestLink(t, cfg), 1000)
 	cfg.Delay, cfg.Jitter, cfg.Duplicate = time.Second, time.Second, 0.5
-	b := course(newTestLink(t, cfg), 1000)
+	b := sendAll(newTestLink(t, cfg), 1000)
 	cfg.Seed++
-	other := course(newTestLink(t, cfg), 1000)
+	other := sendAll(newTestLink(t, cfg), 1000)
 	differ := 0
 	for i := range a {
 		if (len(a[i]) == 0) != (len(b[i]) == 0) {
@@ -210,13 +210,13 @@ func TestSetKeepsOrder(t *testing.T) {
 // TestSetKeepsSeed: a change does not alter which packets a link loses.
 func TestSetKeepsSeed(t *testing.T) {
 	cfg := Config{Loss: 0.2, Seed: 5}
-	want, changed := course(newTestLink(t, cfg), 1000), newTestLink(t, cfg)
-	got := course(changed, 500)
+	want, changed := sendAll(newTestLink(t, cfg), 1000), newTestLink(t, cfg)
+	got := sendAll(changed, 500)
 	cfg.Delay, cfg.Seed = time.Second, 6
 	if err := changed.Set(cfg); err != nil {
 		t.Fatal(err)
 	}
-	got = append(got, course(changed, 500)...)
+	got = append(got, sendAll(changed, 500)...)
 	for i := range want {
 		if (len(got[i]) == 0) != (len(want[i]) == 0) {
 			t.Fatalf("packet %d is lost on one link only", i)

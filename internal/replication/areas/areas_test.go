@@ -21,14 +21,15 @@ import (
 )
 
 var (
-	updates = flag.Int("updates", 500_000, "number of objects that TestTown compares")
-	seed    = flag.Uint64("seed", 0, "seed of the first world of TestTown, 0 for a random one")
+	updates = flag.Int("updates", 500_000, "number of objects that TestRandomWorld compares")
+	seed    = flag.Uint64("seed", 0, "seed of the first world of TestRandomWorld, 0 for a random one")
 )
 
-// TestTown compares each object that clients are shown with what the server put, in random worlds:
-// of random types, with clients that see changing areas, join and leave, behind links with loss and
-// jitter, some of whom send hostile acks. A client that can know all visible objects is shown all.
-func TestTown(t *testing.T) {
+// TestRandomWorld compares each object that clients are shown with what the server put, in random
+// worlds: of random types, with clients that see changing areas, join and leave, behind links with
+// loss and jitter, some of whom send hostile acks. A client that can know all visible objects is
+// shown all.
+func TestRandomWorld(t *testing.T) {
 	from := *seed
 	if from == 0 {
 		from = rand.Uint64()
@@ -36,7 +37,7 @@ func TestTown(t *testing.T) {
 	var sum tally
 	worlds := uint64(0)
 	for ; sum.current+sum.stale < *updates; worlds++ {
-		if err := playTown(from+worlds, &sum); err != nil {
+		if err := playWorld(from+worlds, &sum); err != nil {
 			t.Fatalf("-seed %d: %v", from+worlds, err)
 		}
 	}
@@ -46,47 +47,47 @@ func TestTown(t *testing.T) {
 	}
 }
 
-// playTown plays a world of a seed, and adds the objects that its clients are shown.
-func playTown(seed uint64, sum *tally) error {
+// playWorld plays a world of a seed, and adds the objects that its clients are shown.
+func playWorld(seed uint64, sum *tally) error {
 	r := rand.New(rand.NewPCG(seed, 4))
-	town := newTown(seed, 6, 1+r.IntN(4), 100+r.IntN(300), r.Uint64N(1<<17))
-	complete := town.guest(seed, link{every: 1})
+	testWorld := newTestWorld(seed, 6, 1+r.IntN(4), 100+r.IntN(300), r.Uint64N(1<<17))
+	complete := testWorld.testClient(seed, link{every: 1})
 	complete.enter = 1 << 20
-	guests := []*guest{complete}
+	testClients := []*testClient{complete}
 	for range 1 + r.IntN(20) {
-		guests = append(guests, town.randomGuest())
+		testClients = append(testClients, testWorld.randomTestClient())
 	}
-	absent := make([]int, len(guests)) // snapshots until a client joins
+	absent := make([]int, len(testClients)) // snapshots until a client joins
 	for n := range 300 {
-		town.step()
-		for i, g := range guests {
+		testWorld.step()
+		for i, g := range testClients {
 			switch {
 			case absent[i] > 0:
 				if absent[i]--; absent[i] == 0 {
-					g.rejoin(town)
+					g.rejoin(testWorld)
 				}
 				continue
 			case i > 0 && r.IntN(300) == 0:
 				absent[i] = 1 + r.IntN(100)
 				continue
 			case g.sees == nil || r.IntN(60) == 0:
-				g.look(town)
+				g.look(testWorld)
 			}
-			if town.newest()%g.every == 0 {
-				g.send(town)
+			if testWorld.newest()%g.every == 0 {
+				g.send(testWorld)
 			}
-			if err := g.deliver(town); err != nil {
+			if err := g.deliver(testWorld); err != nil {
 				return fmt.Errorf("client %d, %+v: %w", i, g.link, err)
 			}
 		}
-		for _, g := range guests {
-			g.saw[town.newest()%uint64(len(g.saw))] = g.sees
+		for _, g := range testClients {
+			g.saw[testWorld.newest()%uint64(len(g.saw))] = g.sees
 		}
 		if complete.missing > 0 {
 			return fmt.Errorf("snapshot %d: %d visible objects are not shown", n, complete.missing)
 		}
 	}
-	for _, g := range guests {
+	for _, g := range testClients {
 		sum.add(&g.seen)
 	}
 	return nil
@@ -97,7 +98,7 @@ func playTown(seed uint64, sum *tally) error {
 func TestUnseen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
-		towns := [2]*town{newTown(seed, 6, 2, 200, 0), newTown(seed, 6, 2, 200, 0)}
+		towns := [2]*testWorld{newTestWorld(seed, 6, 2, 200, 0), newTestWorld(seed, 6, 2, 200, 0)}
 		const hidden = 5_000 // an area
 		rng := rand.New(rand.NewPCG(seed, 3))
 		var others []*walker
@@ -105,26 +106,26 @@ func TestUnseen(t *testing.T) {
 			others = append(others, &walker{Object: randomrow.New(rng, towns[1].kinds[1].schema), id: snapshot.Object{ID: uint16(1<<15 + i)}})
 		}
 		l := link{every: 1, delay: rapid.Uint64Range(0, 12).Draw(t, "delay"), loss: rapid.Float64Range(0, 0.3).Draw(t, "loss")}
-		guests := [2]*guest{towns[0].guest(seed, l), towns[1].guest(seed, l)}
+		testClients := [2]*testClient{towns[0].testClient(seed, l), towns[1].testClient(seed, l)}
 		for n := range 75 {
-			for i, town := range towns {
+			for i, testWorld := range towns {
 				if i == 0 {
-					town.step()
+					testWorld.step()
 				} else {
-					town.stepWith(others[rng.IntN(2):], func(w *walker) area.ID {
+					testWorld.stepWith(others[rng.IntN(2):], func(w *walker) area.ID {
 						w.Step(rng)
 						return area.ID(hidden + rng.IntN(3))
 					})
 				}
 				if n%25 == 0 {
-					guests[i].look(town)
+					testClients[i].look(testWorld)
 				}
-				guests[i].send(town)
-				if err := guests[i].deliver(town); err != nil {
+				testClients[i].send(testWorld)
+				if err := testClients[i].deliver(testWorld); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if a, b := guests[0].message, guests[1].message; !bytes.Equal(a, b) {
+			if a, b := testClients[0].message, testClients[1].message; !bytes.Equal(a, b) {
 				t.Fatalf("snapshot %d: %x and %x", n, a, b)
 			}
 		}
@@ -228,26 +229,26 @@ func FuzzAcks(f *testing.F) {
 		f.Add(a.Append(nil))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		town := newTown(1, 3, 2, 60, 0)
-		hostile, honest := town.guest(1, link{every: 1}), town.guest(2, link{every: 1, delay: 2})
+		testWorld := newTestWorld(1, 3, 2, 60, 0)
+		hostile, honest := testWorld.testClient(1, link{every: 1}), testWorld.testClient(2, link{every: 1, delay: 2})
 		honest.enter = 1 << 20
 		for n := range 40 {
-			town.step()
-			for _, g := range []*guest{hostile, honest} {
+			testWorld.step()
+			for _, g := range []*testClient{hostile, honest} {
 				if n%20 == 0 {
-					g.look(town)
+					g.look(testWorld)
 				}
-				g.send(town)
+				g.send(testWorld)
 			}
 			if a, rest, err := snapshot.ParseAck(b); n > 10 && err == nil {
 				_, _ = hostile.view.Ack(a) // an error is one of an ack that no client sends
 				b = rest
 			}
-			must(honest.deliver(town))
+			must(honest.deliver(testWorld))
 			if honest.missing > 0 {
 				t.Fatalf("snapshot %d: %d objects are not shown", n, honest.missing)
 			}
-			for _, g := range town.world.groups {
+			for _, g := range testWorld.world.groups {
 				if g.count > maxEncodings {
 					t.Fatalf("snapshot %d: %d encodings", n, g.count)
 				}

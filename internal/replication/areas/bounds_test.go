@@ -14,13 +14,13 @@ import (
 // TestGroupEncodings checks that a group is encoded at most eight times in a snapshot, whatever
 // baselines clients have.
 func TestGroupEncodings(t *testing.T) {
-	town := newTown(1, 2, 2, 40, 0)
+	testWorld := newTestWorld(1, 2, 2, 40, 0)
 	for range snapshot.Ring {
-		town.step()
+		testWorld.step()
 	}
-	n := town.world.Next() - 1
+	n := testWorld.world.Next() - 1
 	tried := 0
-	for _, g := range town.world.groups {
+	for _, g := range testWorld.world.groups {
 		if g.first > 0 {
 			continue
 		}
@@ -39,7 +39,7 @@ func TestGroupEncodings(t *testing.T) {
 	if tried == 0 {
 		t.Error("no group is as old as the world")
 	}
-	if got, limit := town.world.Encodes(), maxEncodings*len(town.world.groups); got > limit {
+	if got, limit := testWorld.world.Encodes(), maxEncodings*len(testWorld.world.groups); got > limit {
 		t.Errorf("%d encodings, want at most %d", got, limit)
 	}
 }

@@ -36,14 +36,14 @@ func TestGolden(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			town := newTown(c.seed, 3, c.types, c.objects, c.first)
-			for _, k := range town.kinds {
+			testWorld := newTestWorld(c.seed, 3, c.types, c.objects, c.first)
+			for _, k := range testWorld.kinds {
 				fmt.Fprintln(&out, "type")
 				for _, f := range k.schema.Fields() {
 					fmt.Fprintf(&out, "field %s %d %d %d\n", classNames[f.Class], f.N, f.Lo, f.Hi)
 				}
 			}
-			g := town.guest(c.seed, c.link)
+			g := testWorld.testClient(c.seed, c.link)
 			g.enter = 200
 			taken := 0
 			g.observe = func(message []byte, err error) {
@@ -54,21 +54,21 @@ func TestGolden(t *testing.T) {
 				}
 			}
 			for n := range 80 {
-				town.step()
+				testWorld.step()
 				if n%25 == 0 {
-					g.look(town)
+					g.look(testWorld)
 				}
 				if n == 60 {
 					g.dec.requestReset() // a hash that differs would have this effect too
 					fmt.Fprintln(&out, "reset")
 				}
 				if n == 40 {
-					exhaust(town.world)
+					exhaust(testWorld.world)
 				}
-				if town.newest()%g.every == 0 {
-					g.send(town)
+				if testWorld.newest()%g.every == 0 {
+					g.send(testWorld)
 				}
-				if err := g.deliver(town); err != nil {
+				if err := g.deliver(testWorld); err != nil {
 					t.Fatal(err)
 				}
 			}

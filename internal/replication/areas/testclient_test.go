@@ -11,8 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
-// guest is a client behind a link that loses and reorders, and what the server keeps of it.
-type guest struct {
+// testClient is a client behind a link that loses and reorders, and what the server keeps of it.
+type testClient struct {
 	link
 	hostile bool
 	enter   int // bytes of a message for groups that enter the view
@@ -70,25 +70,25 @@ type flight struct {
 	ack     snapshot.Ack
 }
 
-func (t *town) guest(seed uint64, l link) *guest {
-	return &guest{link: l, enter: 300, picks: 10, dec: NewDecoder(t.schemas()...), rng: rand.New(rand.NewPCG(seed, 2))}
+func (t *testWorld) testClient(seed uint64, l link) *testClient {
+	return &testClient{link: l, enter: 300, picks: 10, dec: NewDecoder(t.schemas()...), rng: rand.New(rand.NewPCG(seed, 2))}
 }
 
-// randomGuest returns a client with a random link and, perhaps, hostile acks.
-func (t *town) randomGuest() *guest {
+// randomTestClient returns a client with a random link and, perhaps, hostile acks.
+func (t *testWorld) randomTestClient() *testClient {
 	r := t.rng
-	g := t.guest(r.Uint64(), link{every: 1 + r.Uint64N(3), delay: r.Uint64N(16), jitter: r.Uint64N(1 + r.Uint64N(12)), loss: r.Float64() * 0.4 * float64(r.IntN(2))})
+	g := t.testClient(r.Uint64(), link{every: 1 + r.Uint64N(3), delay: r.Uint64N(16), jitter: r.Uint64N(1 + r.Uint64N(12)), loss: r.Float64() * 0.4 * float64(r.IntN(2))})
 	g.enter, g.hostile, g.picks = 1<<r.IntN(12), r.IntN(3) == 0, r.IntN(20)
 	return g
 }
 
-func (g *guest) see(in ...area.ID) {
+func (g *testClient) see(in ...area.ID) {
 	g.sees = in
 	g.view.See(in)
 }
 
 // look makes a client see the cells around a random position, and what its team knows.
-func (g *guest) look(t *town) {
+func (g *testClient) look(t *testWorld) {
 	at, in := walker{}, []area.ID{teams + area.ID(g.rng.IntN(3))}
 	limit := int32(t.side * cell)
 	at.x, at.y = g.rng.Int32N(limit), g.rng.Int32N(limit)
@@ -101,13 +101,13 @@ func (g *guest) look(t *town) {
 }
 
 // rejoin makes a client leave and subscribe again.
-func (g *guest) rejoin(t *town) {
+func (g *testClient) rejoin(t *testWorld) {
 	g.view.Reset()
 	g.dec, g.down, g.up, g.sent, g.acked = NewDecoder(t.schemas()...), nil, nil, 0, 0
 }
 
 // send sends the newest snapshot.
-func (g *guest) send(t *town) {
+func (g *testClient) send(t *testWorld) {
 	n := t.newest()
 	g.saw[n%uint64(len(g.saw))] = g.sees
 	g.message = t.builder.Append(nil, t.world, &g.view, g.baseline(n), Limits{Enter: g.enter, Hold: int(2*(g.delay+g.jitter)) + 3})
@@ -122,7 +122,7 @@ func (g *guest) send(t *town) {
 }
 
 // baseline returns a baseline that the client has: mostly the newest.
-func (g *guest) baseline(n uint64) snapshot.Baseline {
+func (g *testClient) baseline(n uint64) snapshot.Baseline {
 	r := &g.view.Receipts
 	b := r.Baseline(n)
 	step := r.Step()
@@ -137,14 +137,14 @@ func (g *guest) baseline(n uint64) snapshot.Baseline {
 }
 
 // oneOf returns the index of one of the bits that are set.
-func (g *guest) oneOf(mask uint64) int {
+func (g *testClient) oneOf(mask uint64) int {
 	for range g.rng.IntN(bits.OnesCount64(mask)) {
 		mask &= mask - 1
 	}
 	return bits.TrailingZeros64(mask)
 }
 
-func (g *guest) launch(on *[]flight, now uint64, f flight) {
+func (g *testClient) launch(on *[]flight, now uint64, f flight) {
 	if g.rng.Float64() >= g.loss {
 		f.at = now + g.delay + g.rng.Uint64N(g.jitter+1)
 		*on = append(*on, f)
@@ -152,7 +152,7 @@ func (g *guest) launch(on *[]flight, now uint64, f flight) {
 }
 
 // deliver delivers what arrives now.
-func (g *guest) deliver(t *town) (err error) {
+func (g *testClient) deliver(t *testWorld) (err error) {
 	now := t.newest()
 	g.down = slices.DeleteFunc(g.down, func(f flight) bool {
 		if f.at > now || err != nil {
@@ -197,7 +197,7 @@ const (
 )
 
 // attack applies an ack that no honest client sends.
-func (g *guest) attack() error {
+func (g *testClient) attack() error {
 	if g.rng.IntN(30) == 0 {
 		g.mood = g.rng.IntN(moods)
 	}
@@ -222,7 +222,7 @@ func (g *guest) attack() error {
 }
 
 // receive decodes a message and compares what it shows with what the server put.
-func (g *guest) receive(t *town, f *flight) error {
+func (g *testClient) receive(t *testWorld, f *flight) error {
 	_, _, err := g.dec.Decode(f.message)
 	if g.observe != nil {
 		g.observe(f.message, err)
@@ -293,7 +293,7 @@ func (g *guest) receive(t *town, f *flight) error {
 }
 
 // checkAge checks that an object was in a state in the snapshot that is its age before snapshot n.
-func (t *town) checkAge(typ int, o snapshot.Object, row []int32, n uint64, ages []uint64, i int) error {
+func (t *testWorld) checkAge(typ int, o snapshot.Object, row []int32, n uint64, ages []uint64, i int) error {
 	if ages == nil {
 		return nil // compared with snapshot n itself
 	}
@@ -305,7 +305,7 @@ func (t *town) checkAge(typ int, o snapshot.Object, row []int32, n uint64, ages 
 
 // keepsShowing checks that a message shows the objects of the newest message that the client had
 // acked when it was sent, as far as the client could see them all the time since.
-func (g *guest) keepsShowing(t *town, f *flight) error {
+func (g *testClient) keepsShowing(t *testWorld, f *flight) error {
 	now := &g.shown[f.n%uint64(len(g.shown))]
 	*now = shows{n: f.n}
 	for typ := range t.kinds {
@@ -330,7 +330,7 @@ func (g *guest) keepsShowing(t *town, f *flight) error {
 }
 
 // sawAllTheTime reports whether an object was visible in the snapshots from one to another.
-func (g *guest) sawAllTheTime(t *town, typ int, o snapshot.Object, from, to uint64) bool {
+func (g *testClient) sawAllTheTime(t *testWorld, typ int, o snapshot.Object, from, to uint64) bool {
 	for n := from; n <= to; n++ {
 		past, sees := t.past[n%uint64(len(t.past))], g.saw[n%uint64(len(g.saw))]
 		if past == nil {

@@ -37,8 +37,8 @@ type member struct {
 	poll  bool
 }
 
-// squad is several servers with the same world and RPCs, and what they received.
-type squad struct {
+// serverGroup is several servers with the same world and RPCs, and what they received.
+type serverGroup struct {
 	t       testing.TB
 	network *uplinktest.Network
 	members []*member
@@ -62,9 +62,9 @@ type visit struct {
 	payload  []byte
 }
 
-// newSquad starts servers on a network.
-func newSquad(t testing.TB, n *uplinktest.Network, count int, change ...func(*ds.Config)) *squad {
-	f := &squad{
+// newServerGroup starts servers on a network.
+func newServerGroup(t testing.TB, n *uplinktest.Network, count int, change ...func(*ds.Config)) *serverGroup {
+	f := &serverGroup{
 		t: t, network: n, players: map[uint64]*ds.Player{}, visits: map[uint64][]*visit{}, outcomes: map[*ds.Player]error{}, left: map[*ds.Player]error{},
 	}
 	for i := range count {
@@ -73,7 +73,7 @@ func newSquad(t testing.TB, n *uplinktest.Network, count int, change ...func(*ds
 	return f
 }
 
-func (f *squad) add(addr string, change ...func(*ds.Config)) *member {
+func (f *serverGroup) add(addr string, change ...func(*ds.Config)) *member {
 	m := &member{addr: addr}
 	cfg := ds.Config{Network: f.network}
 	cfg.Hooks.Connected = func(p *ds.Player) {
@@ -157,7 +157,7 @@ func (m *member) step() {
 	_, _ = m.world.Send()
 }
 
-func (f *squad) visited(p *ds.Player, do func(*visit)) {
+func (f *serverGroup) visited(p *ds.Player, do func(*visit)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, v := range f.visits[p.ClientID()] {
@@ -170,30 +170,30 @@ func (f *squad) visited(p *ds.Player, do func(*visit)) {
 }
 
 // player returns the newest player of a client.
-func (f *squad) player(id uint64) *ds.Player {
+func (f *serverGroup) player(id uint64) *ds.Player {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.players[id]
 }
 
 // ids returns the ids of all clients.
-func (f *squad) ids() []uint64 {
+func (f *serverGroup) ids() []uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Sorted(maps.Keys(f.players))
 }
 
-func (f *squad) target(i int) ds.Target {
+func (f *serverGroup) target(i int) ds.Target {
 	return ds.Target{Addrs: []netip.AddrPort{netip.MustParseAddrPort(f.members[i].addr)}}
 }
 
-func (f *squad) at(p *ds.Player) (v *visit) {
+func (f *serverGroup) at(p *ds.Player) (v *visit) {
 	f.visited(p, func(o *visit) { v = o })
 	return v
 }
 
-// traveler is a client that plays.
-type traveler struct {
+// handoverClient is a client that plays.
+type handoverClient struct {
 	*client.Conn
 	t     *testing.T
 	steps *client.Stream[numbered]
@@ -214,8 +214,8 @@ type traveler struct {
 }
 
 // join joins the first server, or that at an address.
-func (f *squad) join(t *testing.T, cfg client.Config, addr ...string) *traveler {
-	g := &traveler{t: t}
+func (f *serverGroup) join(t *testing.T, cfg client.Config, addr ...string) *handoverClient {
+	g := &handoverClient{t: t}
 	cfg.Network = f.network
 	cfg.OnMessage = func(b []byte) {
 		g.mu.Lock()
@@ -256,14 +256,14 @@ func (f *squad) join(t *testing.T, cfg client.Config, addr ...string) *traveler 
 }
 
 // shown checks an object of the world.
-func (g *traveler) shown(id uint16, o *mover) {
+func (g *handoverClient) shown(id uint16, o *mover) {
 	if o.Name != fmt.Sprint("m", id) {
 		g.t.Errorf("object %d is %+v", id, o)
 	}
 }
 
 // updated notes that the world was received.
-func (g *traveler) updated(at time.Time) {
+func (g *handoverClient) updated(at time.Time) {
 	time.Sleep(time.Duration(g.pause.Swap(0)))
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -274,7 +274,7 @@ func (g *traveler) updated(at time.Time) {
 }
 
 // play sends a step, and every tenth time reliable calls and messages.
-func (g *traveler) play() {
+func (g *handoverClient) play() {
 	s := numberedAt(g.next)
 	if _, err := g.steps.Send(&s); err != nil {
 		g.unsent++
@@ -292,7 +292,7 @@ func (g *traveler) play() {
 }
 
 // count returns the number of events of a step of a handover.
-func (g *traveler) count(h session.Handover) (n int) {
+func (g *handoverClient) count(h session.Handover) (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, e := range g.events {
@@ -318,8 +318,8 @@ func once[T int32 | uint32](t *testing.T, what string, got []T, n T) {
 	}
 }
 
-// token returns a token for all servers of the squad.
-func (f *squad) token(id uint64, change ...func(*token.Claims)) token.Token {
+// token returns a token for all servers of the serverGroup.
+func (f *serverGroup) token(id uint64, change ...func(*token.Claims)) token.Token {
 	f.t.Helper()
 	c := token.Claims{ClientID: id, Issued: time.Now(), Expires: time.Now().Add(time.Minute)}
 	for i := range f.members {

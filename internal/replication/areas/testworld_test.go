@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/randomrow"
 )
 
-// town is a world of objects of random types that walk through a grid of areas.
-type town struct {
+// testWorld is a world of objects of random types that walk through a grid of areas.
+type testWorld struct {
 	world   *World
 	kinds   []*kind
 	rng     *rand.Rand
@@ -53,9 +53,9 @@ const (
 	teams = 1_000_000 // the first area of a team
 )
 
-// newTown returns a town whose first snapshot has the number first.
-func newTown(seed uint64, side, types, objects int, first uint64) *town {
-	t := &town{world: NewWorld(), rng: rand.New(rand.NewPCG(seed, 1)), side: side}
+// newTestWorld returns a testWorld whose first snapshot has the number first.
+func newTestWorld(seed uint64, side, types, objects int, first uint64) *testWorld {
+	t := &testWorld{world: NewWorld(), rng: rand.New(rand.NewPCG(seed, 1)), side: side}
 	t.world.next = first
 	for range types {
 		s := randomrow.Schema(t.rng)
@@ -68,29 +68,29 @@ func newTown(seed uint64, side, types, objects int, first uint64) *town {
 	return t
 }
 
-func (t *town) schemas() (out []*snapshot.Schema) {
+func (t *testWorld) schemas() (out []*snapshot.Schema) {
 	for _, k := range t.kinds {
 		out = append(out, k.schema)
 	}
 	return out
 }
 
-func (t *town) spawn(s *snapshot.Schema, id snapshot.Object) *walker {
+func (t *testWorld) spawn(s *snapshot.Schema, id snapshot.Object) *walker {
 	w := &walker{Object: randomrow.New(t.rng, s), id: id}
 	t.jump(w)
 	return w
 }
 
-func (t *town) jump(w *walker) {
+func (t *testWorld) jump(w *walker) {
 	limit := int32(t.side * cell)
 	w.x, w.y = t.rng.Int32N(limit), t.rng.Int32N(limit)
 }
 
 // step moves the walkers.
-func (t *town) step() { t.stepWith(nil, nil) }
+func (t *testWorld) step() { t.stepWith(nil, nil) }
 
 // stepWith moves the walkers. Others are put into areas of their own.
-func (t *town) stepWith(others []*walker, where func(*walker) area.ID) {
+func (t *testWorld) stepWith(others []*walker, where func(*walker) area.ID) {
 	t.world.Begin()
 	crowd := !t.calm && t.rng.IntN(50) == 0 // some walkers meet in one cell
 	place := &walker{}
@@ -116,7 +116,7 @@ func (t *town) stepWith(others []*walker, where func(*walker) area.ID) {
 }
 
 // newest returns the number of the newest snapshot.
-func (t *town) newest() uint64 { return t.world.next - 1 }
+func (t *testWorld) newest() uint64 { return t.world.next - 1 }
 
 func must(err error) {
 	if err != nil {
@@ -125,7 +125,7 @@ func must(err error) {
 }
 
 // move moves a walker into its areas: a cell, and perhaps that of a team. Some are in no cell.
-func (t *town) move(w *walker) {
+func (t *testWorld) move(w *walker) {
 	switch t.rng.IntN(60) {
 	case 0:
 		w.vx, w.vy = t.rng.Int32N(81)-40, t.rng.Int32N(81)-40
@@ -148,10 +148,10 @@ func (t *town) move(w *walker) {
 	}
 }
 
-func (t *town) cell(x, y int32) area.ID { return area.ID(1 + int(x/cell) + t.side*int(y/cell)) }
+func (t *testWorld) cell(x, y int32) area.ID { return area.ID(1 + int(x/cell) + t.side*int(y/cell)) }
 
 // objects returns the objects of the newest snapshot.
-func (t *town) objects() objects {
+func (t *testWorld) objects() objects {
 	out := make(objects, len(t.kinds))
 	for i, k := range t.kinds {
 		out[i] = map[snapshot.Object]placed{}
@@ -164,7 +164,7 @@ func (t *town) objects() objects {
 
 // was reports whether an object was in a state in one of the snapshots before n that a client may
 // still show.
-func (t *town) was(typ int, o snapshot.Object, row []int32, n uint64) bool {
+func (t *testWorld) was(typ int, o snapshot.Object, row []int32, n uint64) bool {
 	for age := range uint64(len(t.past)) {
 		past := t.past[(n-age)%uint64(len(t.past))]
 		if past == nil {
