@@ -15,8 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/internal/endpoint"
+	"github.com/uplink-rpc/uplink/internal/fleetmember"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/token"
@@ -53,7 +53,7 @@ type Server struct {
 	keys       atomic.Pointer[[]token.Key]          // the first one issues tokens for handovers
 	outcome    atomic.Pointer[func(*Player, error)] // of Drain: is called with outcomes of handovers
 	calls      atomic.Int64                         // calls of Joined and Left that wait for Poll
-	member     *fleet.Member                        // nil without Config.Fleet
+	member     *fleetmember.Member                  // nil without Config.Fleet
 	membership sync.WaitGroup                       // calls of its Run
 	addrs      atomic.Pointer[[]netip.AddrPort]     // of SetAddrs
 	populated  atomic.Int32                         // shards that may have players, or get some

@@ -10,6 +10,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/internal/endpoint"
+	"github.com/uplink-rpc/uplink/internal/fleetmember"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 )
@@ -24,7 +25,7 @@ func (s *Server) joinFleet() (admit func(context.Context, endpoint.Join) error, 
 	if cfg.Logger == nil {
 		cfg.Logger = s.cfg.Logger
 	}
-	if s.member, err = fleet.NewMember(cfg, s.endReplaced); err != nil {
+	if s.member, err = fleetmember.New(cfg, s.endReplaced); err != nil {
 		return nil, fmt.Errorf("ds: Config.Fleet: %w", err)
 	}
 	entry := fleet.Server{Name: cfg.Name, Addrs: s.cfg.Addrs, Route: s.cfg.Transport.Route, MaxPlayers: s.cfg.MaxPlayers}

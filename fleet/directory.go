@@ -33,17 +33,16 @@ type Server struct {
 	Updated time.Time `json:"updated"`
 }
 
+// MaxServers is the maximum number of servers in the directory.
+const MaxServers = 1 << 12
+
+// Limits of the fields of a Server.
 const (
-	// MaxServers is the maximum number of servers in the directory.
-	MaxServers = 1 << 12
-	// MaxPlayers is the maximum of Server.Players and Server.MaxPlayers.
-	MaxPlayers = 1 << 20
-	// MaxAddrs is the maximum number of addresses of a server: a token names no more.
-	MaxAddrs = token.MaxServers
-	// MaxLabels is the maximum number of labels of a server.
-	MaxLabels = 32
-	// MaxLabelName and MaxLabelValue are the maximum sizes of a label, in bytes.
-	MaxLabelName, MaxLabelValue = 63, 256
+	maxPlayers = 1 << 20
+	maxAddrs   = token.MaxServers // a token names no more
+	maxLabels  = 32
+	// maxLabelName and maxLabelValue are in bytes.
+	maxLabelName, maxLabelValue = 63, 256
 )
 
 // ErrInvalid means that the directory does not accept an entry. The store itself works.
@@ -64,7 +63,8 @@ func CheckName(name string) error {
 }
 
 // Check returns an error that wraps [ErrInvalid] and names the field and its limit unless all
-// fields are within their limits. Stores check each server that is announced.
+// fields are within their limits: at most [token.MaxServers] addresses, 2^20 players, and 32 labels
+// of 63 bytes with values of 256. Stores check each server that is announced.
 func (s *Server) Check() error {
 	invalid := func(field, format string, args ...any) error {
 		return fmt.Errorf("%w: %s: %s", ErrInvalid, field, fmt.Sprintf(format, args...))
@@ -73,18 +73,18 @@ func (s *Server) Check() error {
 		return invalid("name", "%v", err)
 	}
 	switch {
-	case len(s.Addrs) > MaxAddrs:
-		return invalid("addrs", "%d addresses, want at most %d", len(s.Addrs), MaxAddrs)
+	case len(s.Addrs) > maxAddrs:
+		return invalid("addrs", "%d addresses, want at most %d", len(s.Addrs), maxAddrs)
 	case len(s.Route) > token.MaxRoute:
 		return invalid("route", "%d bytes, want at most %d", len(s.Route), token.MaxRoute)
 	case !keyFormat.MatchString(s.Key):
 		return invalid("key", "%.80q, want 8 hexadecimal digits or nothing", s.Key)
-	case s.Players < 0 || s.Players > MaxPlayers:
-		return invalid("players", "%d, want 0 to %d", s.Players, MaxPlayers)
-	case s.MaxPlayers < 0 || s.MaxPlayers > MaxPlayers:
-		return invalid("max_players", "%d, want 0 to %d", s.MaxPlayers, MaxPlayers)
-	case len(s.Labels) > MaxLabels:
-		return invalid("labels", "%d labels, want at most %d", len(s.Labels), MaxLabels)
+	case s.Players < 0 || s.Players > maxPlayers:
+		return invalid("players", "%d, want 0 to %d", s.Players, maxPlayers)
+	case s.MaxPlayers < 0 || s.MaxPlayers > maxPlayers:
+		return invalid("max_players", "%d, want 0 to %d", s.MaxPlayers, maxPlayers)
+	case len(s.Labels) > maxLabels:
+		return invalid("labels", "%d labels, want at most %d", len(s.Labels), maxLabels)
 	}
 	for _, a := range s.Addrs {
 		if ip := a.Addr().Unmap(); !ip.IsValid() || ip.Zone() != "" || ip.IsUnspecified() || ip.IsMulticast() || a.Port() == 0 {
@@ -92,9 +92,9 @@ func (s *Server) Check() error {
 		}
 	}
 	for name, value := range s.Labels {
-		if name == "" || len(name) > MaxLabelName || len(value) > MaxLabelValue {
+		if name == "" || len(name) > maxLabelName || len(value) > maxLabelValue {
 			return invalid("labels", "the label %.80q has %d bytes and a value of %d, want names of 1 to %d and values of at most %d",
-				name, len(name), len(value), MaxLabelName, MaxLabelValue)
+				name, len(name), len(value), maxLabelName, maxLabelValue)
 		}
 	}
 	return nil
@@ -118,7 +118,7 @@ func (s *Server) Full() bool { return s.Draining || s.Players >= s.MaxPlayers ||
 // meanwhile. Servers with fields outside their limits are not chosen. Choose reports false if there
 // is none.
 func Choose(servers []Server, suitable func(*Server) bool) (chosen Server, ok bool) {
-	room := uint64(0) // at most MaxPlayers per server
+	room := uint64(0) // at most maxPlayers per server
 	for i := range servers {
 		s := &servers[i]
 		if s.Full() || s.Check() != nil || suitable != nil && !suitable(s) {

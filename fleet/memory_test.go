@@ -11,6 +11,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/fleet/internal/storetest"
+	"github.com/uplink-rpc/uplink/internal/fleetmember"
 )
 
 func TestAttempts(t *testing.T) { storetest.Attempts(t, fleet.NewMemory()) }
@@ -44,7 +45,7 @@ func TestUnlisted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		cfg := fleet.Config{Store: fleet.NewMemory(), Name: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))}
-		m, err := fleet.NewMember(cfg, func(uint64) {})
+		m, err := fleetmember.New(cfg, func(uint64) {})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,7 +53,7 @@ type Use struct {
 	Token   token.ID
 	Expires time.Time // of the token
 	// Attempt identifies the attempt to connect to one server: a server that repeats the call has
-	// the same, another one has not. [Member.Admit] computes it.
+	// the same, another one has not.
 	Attempt [32]byte
 }
 

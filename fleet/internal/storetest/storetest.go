@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/fleet"
+	"github.com/uplink-rpc/uplink/internal/fleetmember"
 	"github.com/uplink-rpc/uplink/token"
 )
 
@@ -17,9 +18,9 @@ import (
 // also when it asks again; the other one does not, nor does either admit another request.
 func Attempts(t *testing.T, s fleet.Store) {
 	t.Helper()
-	var members []*fleet.Member
+	var members []*fleetmember.Member
 	for _, name := range []string{"a", "b"} {
-		m, err := fleet.NewMember(fleet.Config{Store: s, Name: name}, nil)
+		m, err := fleetmember.New(fleet.Config{Store: s, Name: name}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +48,7 @@ func Limits(t *testing.T, s fleet.Store) {
 	t.Helper()
 	addr := func(text string) []netip.AddrPort { return []netip.AddrPort{netip.MustParseAddrPort(text)} }
 	valid := func() fleet.Server {
-		return fleet.Server{Name: "a", Addrs: addr("203.0.113.7:7777"), MaxPlayers: fleet.MaxPlayers, Route: make([]byte, token.MaxRoute), Key: "a1b2c3d4"}
+		return fleet.Server{Name: "a", Addrs: addr("203.0.113.7:7777"), MaxPlayers: 1 << 20, Route: make([]byte, token.MaxRoute), Key: "a1b2c3d4"}
 	}
 	labels := func(n int, name, value string) map[string]string {
 		all := map[string]string{}
@@ -60,7 +61,7 @@ func Limits(t *testing.T, s fleet.Store) {
 		"name: ":                                     func(e *fleet.Server) { e.Name = "a.b" },
 		"want 1 to 63":                               func(e *fleet.Server) { e.Name = strings.Repeat("a", 64) },
 		"players: -1, want 0 to 1048576":             func(e *fleet.Server) { e.Players = -1 },
-		"players: 1048577, want 0 to 1048576":        func(e *fleet.Server) { e.Players = fleet.MaxPlayers + 1 },
+		"players: 1048577, want 0 to 1048576":        func(e *fleet.Server) { e.Players = 1<<20 + 1 },
 		"max_players: -1, want 0 to 1048576":         func(e *fleet.Server) { e.MaxPlayers = -1 },
 		"max_players: 2147483647, want 0 to 1048576": func(e *fleet.Server) { e.MaxPlayers = 1<<31 - 1 },
 		"addrs: 9 addresses, want at most 8":         func(e *fleet.Server) { e.Addrs = make([]netip.AddrPort, 9) },
@@ -88,8 +89,8 @@ func Limits(t *testing.T, s fleet.Store) {
 		t.Errorf("%d servers, %v", len(all), err)
 	}
 	e := valid()
-	e.Labels, e.Addrs = labels(fleet.MaxLabels, "l", "v"), make([]netip.AddrPort, 0, fleet.MaxAddrs)
-	for i := range fleet.MaxAddrs {
+	e.Labels, e.Addrs = labels(32, "l", "v"), make([]netip.AddrPort, 0, token.MaxServers)
+	for i := range token.MaxServers {
 		e.Addrs = append(e.Addrs, netip.AddrPortFrom(netip.MustParseAddr("203.0.113.7"), uint16(7000+i)))
 	}
 	if err := s.Announce(t.Context(), e); err != nil {

@@ -1,4 +1,5 @@
-package fleet
+// Package fleetmember is the part of a server in a fleet, between package ds and the store.
+package fleetmember
 
 import (
 	"context"
@@ -10,27 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/token"
 )
-
-// Config is a server's part in a fleet. The zero value of each field means its default.
-type Config struct {
-	// Store is the shared state; it is required.
-	Store Store
-	// Name identifies the server in the fleet: see [CheckName]. It is required, and unique.
-	Name string
-	// Labels are for the game, such as region or map. [Server.Check] states their limits.
-	Labels map[string]string
-	// Interval is the time between two calls of Announce, by default 2 s.
-	Interval time.Duration
-	// Timeout limits each call of the store, by default 2 s. The transport limits it to 5 s.
-	Timeout time.Duration
-	// Outage is for how long joins are allowed while the store fails; by default they are refused.
-	// A token is then valid once at each server that it names, instead of once in the fleet.
-	Outage time.Duration
-	// Logger receives a record when the store fails and when it answers again; nil disables that.
-	Logger *slog.Logger
-}
 
 const (
 	defaultInterval = 2 * time.Second
@@ -40,47 +23,32 @@ const (
 	maxUnrecorded = 1 << 12
 )
 
-// Stats is what a [Member] has counted.
-type Stats struct {
-	// Admitted, Used and Refused count joins by result: the store had not seen the token, the store
-	// had seen it, or the store failed. Unchecked counts joins that were allowed while it failed.
-	Admitted, Used, Refused, Unchecked uint64
-	// Replaced counts sessions that ended because their client joined another server.
-	Replaced uint64
-	// Errors counts failed calls of the store.
-	Errors uint64
-	// Up reports whether the last call of the store succeeded.
-	Up bool
-	// Unrecorded is the number of sessions and used tokens that are not yet recorded.
-	Unrecorded int
-}
-
 // Member is a server's part in a fleet: it asks the store about joins, records sessions, and
 // announces the server. It is safe for concurrent use. Package ds makes one from ds.Config.Fleet.
 type Member struct {
-	cfg      Config
+	cfg      fleet.Config
 	replaced func(client uint64)
 	wake     chan struct{}
 	changed  chan struct{}
 	unlisted bool // the directory does not accept the server; for Run alone
 
 	mu       sync.Mutex
-	stats    Stats
+	stats    fleet.Stats
 	failed   time.Time           // the first failure since the last success; zero: none
 	sessions map[uint64]*current // by client
-	ended    []Session           // to be removed from the store
-	unused   []Use               // used during an outage, to be recorded
+	ended    []fleet.Session     // to be removed from the store
+	unused   []fleet.Use         // used during an outage, to be recorded
 }
 
 // current is a session of the server.
 type current struct {
-	Session
+	fleet.Session
 	recorded time.Time // the zero time: it is to be recorded
 }
 
-// NewMember returns a Member. Replaced is called for a client of this server that has a newer
+// New returns a Member. Replaced is called for a client of this server that has a newer
 // session elsewhere, on a goroutine of the Member.
-func NewMember(cfg Config, replaced func(client uint64)) (*Member, error) {
+func New(cfg fleet.Config, replaced func(client uint64)) (*Member, error) {
 	if cfg.Interval == 0 {
 		cfg.Interval = defaultInterval
 	}
@@ -90,16 +58,16 @@ func NewMember(cfg Config, replaced func(client uint64)) (*Member, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	labels := (&Server{Name: "a", Labels: cfg.Labels}).Check()
-	switch err := CheckName(cfg.Name); {
+	labels := (&fleet.Server{Name: "a", Labels: cfg.Labels}).Check()
+	switch err := fleet.CheckName(cfg.Name); {
 	case cfg.Store == nil:
 		return nil, errors.New("fleet: Config.Store is nil")
 	case err != nil:
 		return nil, fmt.Errorf("fleet: Config.Name: %w", err)
 	case labels != nil:
 		return nil, fmt.Errorf("fleet: Config.Labels: %w", labels)
-	case cfg.Interval < 0 || cfg.Interval > ServerTTL/2:
-		return nil, fmt.Errorf("fleet: Config.Interval is %v, want up to %v", cfg.Interval, ServerTTL/2)
+	case cfg.Interval < 0 || cfg.Interval > fleet.ServerTTL/2:
+		return nil, fmt.Errorf("fleet: Config.Interval is %v, want up to %v", cfg.Interval, fleet.ServerTTL/2)
 	case cfg.Timeout < 0:
 		return nil, fmt.Errorf("fleet: Config.Timeout is %v, want more than 0", cfg.Timeout)
 	case cfg.Outage < 0:
@@ -107,18 +75,18 @@ func NewMember(cfg Config, replaced func(client uint64)) (*Member, error) {
 	}
 	return &Member{
 		cfg: cfg, replaced: replaced, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), sessions: map[uint64]*current{},
-		stats: Stats{Up: true},
+		stats: fleet.Stats{Up: true},
 	}, nil
 }
 
-// Name returns Config.Name.
+// Name returns fleet.Config.Name.
 func (m *Member) Name() string { return m.cfg.Name }
 
-// Labels returns Config.Labels, which must not be modified.
+// Labels returns fleet.Config.Labels, which must not be modified.
 func (m *Member) Labels() map[string]string { return m.cfg.Labels }
 
-// Servers returns the servers of the directory; see [Store].
-func (m *Member) Servers(ctx context.Context) (servers []Server, err error) {
+// Servers returns the servers of the directory; see [fleet.Store].
+func (m *Member) Servers(ctx context.Context) (servers []fleet.Server, err error) {
 	err = m.call(ctx, func(ctx context.Context) error {
 		servers, err = m.cfg.Store.Servers(ctx)
 		return err
@@ -127,7 +95,7 @@ func (m *Member) Servers(ctx context.Context) (servers []Server, err error) {
 }
 
 // Stats returns the counts.
-func (m *Member) Stats() Stats {
+func (m *Member) Stats() fleet.Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.stats
@@ -140,11 +108,11 @@ func (m *Member) Stats() Stats {
 	return s
 }
 
-// Admit returns nil if a client may join. Use.Attempt identifies the client's request to join,
+// Admit returns nil if a client may join. fleet.Use.Attempt identifies the client's request to join,
 // which the client may send to several servers: one of them admits it. The error wraps
 // [token.ErrUsed] if the token was used by another request or at another server; any other one
 // means that the store failed.
-func (m *Member) Admit(ctx context.Context, u Use) error {
+func (m *Member) Admit(ctx context.Context, u fleet.Use) error {
 	u.Attempt = sha256.Sum256(slices.Concat([]byte(m.cfg.Name), u.Attempt[:]))
 	err := m.call(ctx, func(ctx context.Context) error { return m.cfg.Store.Use(ctx, u) })
 	m.mu.Lock()
@@ -174,7 +142,7 @@ func (m *Member) call(ctx context.Context, f func(context.Context) error) error 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case err == nil || errors.Is(err, token.ErrUsed) || errors.Is(err, ErrNewer) || errors.Is(err, ErrInvalid):
+	case err == nil || errors.Is(err, token.ErrUsed) || errors.Is(err, fleet.ErrNewer) || errors.Is(err, fleet.ErrInvalid):
 		if !m.failed.IsZero() {
 			m.cfg.Logger.Info("fleet store answers again", "after", time.Since(m.failed))
 		}
@@ -191,7 +159,7 @@ func (m *Member) call(ctx context.Context, f func(context.Context) error) error 
 }
 
 // Begin records a session of this server, soon. It does not block.
-func (m *Member) Begin(s Session) {
+func (m *Member) Begin(s fleet.Session) {
 	s.Server = m.cfg.Name
 	m.mu.Lock()
 	m.sessions[s.Client] = &current{Session: s}
@@ -200,7 +168,7 @@ func (m *Member) Begin(s Session) {
 }
 
 // End removes a session of this server, soon. It does not block.
-func (m *Member) End(s Session) {
+func (m *Member) End(s fleet.Session) {
 	s.Server = m.cfg.Name
 	m.mu.Lock()
 	if c := m.sessions[s.Client]; c != nil && c.Same(s) {
@@ -225,8 +193,8 @@ func wake(c chan<- struct{}) {
 
 // Run participates in the fleet until ctx is done: it records sessions, watches for those that are
 // replaced, and announces what load returns, whose Name and Labels it sets. Then it withdraws the
-// server and its sessions, within Config.Timeout.
-func (m *Member) Run(ctx context.Context, load func() Server) {
+// server and its sessions, within fleet.Config.Timeout.
+func (m *Member) Run(ctx context.Context, load func() fleet.Server) {
 	var watching sync.WaitGroup
 	watching.Go(func() { m.watch(ctx) })
 	defer watching.Wait()
@@ -257,11 +225,11 @@ func (m *Member) up() bool {
 	return m.failed.IsZero()
 }
 
-func (m *Member) announce(ctx context.Context, load func() Server) {
+func (m *Member) announce(ctx context.Context, load func() fleet.Server) {
 	s := load()
 	s.Name, s.Labels = m.cfg.Name, m.cfg.Labels
 	err := m.call(ctx, func(ctx context.Context) error { return m.cfg.Store.Announce(ctx, s) })
-	switch invalid := errors.Is(err, ErrInvalid); {
+	switch invalid := errors.Is(err, fleet.ErrInvalid); {
 	case invalid && !m.unlisted:
 		m.unlisted = true
 		m.cfg.Logger.Warn("server not listed", "server", m.cfg.Name, "error", err)
@@ -285,7 +253,7 @@ func (m *Member) watch(ctx context.Context) {
 }
 
 // notify tells the server of a newer session of one of its clients.
-func (m *Member) notify(newer Session) {
+func (m *Member) notify(newer fleet.Session) {
 	m.mu.Lock()
 	c := m.sessions[newer.Client]
 	if c == nil || newer.Server == m.cfg.Name || !newer.NewerThan(c.Session) {
@@ -301,7 +269,7 @@ func (m *Member) notify(newer Session) {
 // record makes the calls of the store that are due, until one fails.
 func (m *Member) record(ctx context.Context) {
 	for _, f := range m.due() {
-		if err := m.call(ctx, f); err != nil && !errors.Is(err, token.ErrUsed) && !errors.Is(err, ErrNewer) {
+		if err := m.call(ctx, f); err != nil && !errors.Is(err, token.ErrUsed) && !errors.Is(err, fleet.ErrNewer) {
 			return
 		}
 	}
@@ -316,7 +284,7 @@ func (m *Member) due() (calls []func(context.Context) error) {
 		calls = append(calls, func(ctx context.Context) error {
 			err := m.cfg.Store.Use(ctx, u)
 			if err == nil || errors.Is(err, token.ErrUsed) {
-				m.remove(func() { m.unused = slices.DeleteFunc(m.unused, func(o Use) bool { return o.Token == u.Token }) })
+				m.remove(func() { m.unused = slices.DeleteFunc(m.unused, func(o fleet.Use) bool { return o.Token == u.Token }) })
 			}
 			return err
 		})
@@ -331,7 +299,7 @@ func (m *Member) due() (calls []func(context.Context) error) {
 		})
 	}
 	for _, c := range m.sessions {
-		if now.Sub(c.recorded) < SessionTTL/2 {
+		if now.Sub(c.recorded) < fleet.SessionTTL/2 {
 			continue
 		}
 		s := c.Session
@@ -340,7 +308,7 @@ func (m *Member) due() (calls []func(context.Context) error) {
 			switch {
 			case err == nil:
 				m.remove(func() { c.recorded = now })
-			case errors.Is(err, ErrNewer):
+			case errors.Is(err, fleet.ErrNewer):
 				m.lose(c)
 			}
 			return err

@@ -1,0 +1,40 @@
+package fleet
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Config is a server's part in a fleet. The zero value of each field means its default.
+type Config struct {
+	// Store is the shared state; it is required.
+	Store Store
+	// Name identifies the server in the fleet: see [CheckName]. It is required, and unique.
+	Name string
+	// Labels are for the game, such as region or map. [Server.Check] states their limits.
+	Labels map[string]string
+	// Interval is the time between two calls of Announce, by default 2 s.
+	Interval time.Duration
+	// Timeout limits each call of the store, by default 2 s. The transport limits it to 5 s.
+	Timeout time.Duration
+	// Outage is for how long joins are allowed while the store fails; by default they are refused.
+	// A token is then valid once at each server that it names, instead of once in the fleet.
+	Outage time.Duration
+	// Logger receives a record when the store fails and when it answers again; nil disables that.
+	Logger *slog.Logger
+}
+
+// Stats counts what a server asked the [Store].
+type Stats struct {
+	// Admitted, Used and Refused count joins by result: the store had not seen the token, the store
+	// had seen it, or the store failed. Unchecked counts joins that were allowed while it failed.
+	Admitted, Used, Refused, Unchecked uint64
+	// Replaced counts sessions that ended because their client joined another server.
+	Replaced uint64
+	// Errors counts failed calls of the store.
+	Errors uint64
+	// Up reports whether the last call of the store succeeded.
+	Up bool
+	// Unrecorded is the number of sessions and used tokens that are not yet recorded.
+	Unrecorded int
+}
