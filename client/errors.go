@@ -25,12 +25,17 @@ var (
 	ErrLost = errors.New("client: connection lost")
 	// ErrBindTimeout means that the server did not answer a request to bind an RPC in time.
 	ErrBindTimeout = errors.New("client: no answer to bind")
+	// ErrUnknownRPC means that the server handles no RPC of that name. The text lists those that it
+	// handles.
+	ErrUnknownRPC = errors.New("client: no such RPC")
 )
 
-// SchemaError means that a field of an RPC has another kind or number of values at the server, or
-// is narrower there, or that no field has the same name at both ends.
-type SchemaError struct {
-	RPC   string
+// FieldError means that a field of an RPC, or of the objects of a world, has another kind or number
+// of values at the server, or is narrower at its receiver, or that no field has the same name at
+// both ends.
+type FieldError struct {
+	RPC   string // empty for a world
+	World string // empty for an RPC
 	Field string
 	Here  string // the client's description of the field; empty if it has no such field
 	There string // the server's, as received: arbitrary bytes; empty if it has no such field
@@ -39,9 +44,13 @@ type SchemaError struct {
 	Nearest string
 }
 
-func (e *SchemaError) Error() string {
-	return fmt.Sprintf("client: bind %s: field \"%s\" cannot be converted: here %s, at the server %s%s",
-		e.RPC, shown(e.Field), orNothing(e.Here), orNothing(e.There), message.AsNearest(e.Nearest))
+func (e *FieldError) Error() string {
+	what := "bind " + e.RPC
+	if e.World != "" {
+		what = "world " + e.World
+	}
+	return fmt.Sprintf("client: %s: field \"%s\" cannot be converted: here %s, at the server %s%s",
+		what, shown(e.Field), orNothing(e.Here), orNothing(e.There), message.AsNearest(e.Nearest))
 }
 
 func orNothing(field string) string {
@@ -97,18 +106,20 @@ func (e *attemptsError) Error() string {
 
 func (e *attemptsError) Unwrap() []error { return e.causes }
 
-// UnknownRPCError means that the server handles no RPC of that name.
-type UnknownRPCError struct {
-	RPC   string
-	Known []string // the names that the server handles, as received: arbitrary bytes
+// unknownRPC is [ErrUnknownRPC] for an RPC, with the names that the server handles, as received.
+type unknownRPC struct {
+	rpc   string
+	known []string
 }
 
-func (e *UnknownRPCError) Error() string {
-	if len(e.Known) == 0 {
-		return fmt.Sprintf("client: bind %s: the server handles no RPCs", e.RPC)
+func (e *unknownRPC) Error() string {
+	if len(e.known) == 0 {
+		return fmt.Sprintf("client: bind %s: the server handles no RPCs", e.rpc)
 	}
-	return fmt.Sprintf("client: bind %s: the server has no such RPC%s; it has %s", e.RPC, message.Nearest(e.RPC, e.Known), shown(strings.Join(e.Known, ", ")))
+	return fmt.Sprintf("client: bind %s: the server has no such RPC%s; it has %s", e.rpc, message.Nearest(e.rpc, e.known), shown(strings.Join(e.known, ", ")))
 }
+
+func (e *unknownRPC) Unwrap() error { return ErrUnknownRPC }
 
 // bindError returns the error of a refused binding, or nil if the RPC is bound.
 func bindError(s *schema.Schema, codec rpcdelta.Codec, a *message.BindAnswer) error {
@@ -116,9 +127,9 @@ func bindError(s *schema.Schema, codec rpcdelta.Codec, a *message.BindAnswer) er
 	case message.ReasonNone, message.ReasonDescribe:
 		return nil
 	case message.ReasonUnknown:
-		return &UnknownRPCError{RPC: s.RPC(), Known: a.Known}
+		return &unknownRPC{s.RPC(), a.Known}
 	case message.ReasonSchema:
-		e := &SchemaError{RPC: s.RPC(), There: a.Theirs}
+		e := &FieldError{RPC: s.RPC(), There: a.Theirs}
 		e.Field, _, _ = strings.Cut(a.Theirs, " ")
 		if fields := s.Fields(); a.Field >= 0 && a.Field < len(fields) {
 			e.Here, e.Field = fields[a.Field].String(), fields[a.Field].Name

@@ -121,7 +121,7 @@ func ExampleBind() {
 		Buttons  uint32
 	}
 	_, err = client.Bind[Wide](context.Background(), conn, "ServerMove", client.BindConfig{})
-	if differs, ok := errors.AsType[*client.SchemaError](err); ok {
+	if differs, ok := errors.AsType[*client.FieldError](err); ok {
 		fmt.Printf("here:  %s\nthere: %s\n", differs.Here, differs.There)
 	}
 	// Output:

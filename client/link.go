@@ -156,7 +156,7 @@ func (l *link) Tick(now time.Time) {
 func (l *link) tick(now time.Time) {
 	quality, measured := l.regulate(now)
 	for _, world := range l.worlds.Unoffered(now) {
-		l.mismatches.add(&MismatchError{World: world, NotOffered: true, Waited: replication.OfferWait, Offered: l.subscriptions.Offered()})
+		l.mismatches.add(&MismatchError{World: world, notOffered: true, waited: replication.OfferWait, offered: l.subscriptions.Offered()})
 	}
 	l.noteMismatches()
 	if measured {

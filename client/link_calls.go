@@ -31,7 +31,7 @@ func (l *link) bindCall(b []byte) error {
 	if a.Reason != message.ReasonNone {
 		l.cfg.Logger.Warn("call refused", "rpc", shown(r.Name), "reason", a.Reason.String())
 	} else if d := a.Differences(); d.Any() {
-		l.mismatches.add(&MismatchError{RPC: r.Name, Call: true, Here: d.Answering, There: d.Asking})
+		l.mismatches.add(&MismatchError{RPC: r.Name, call: true, Here: d.Answering, There: d.Asking})
 		l.own.Wake(time.Now()) // Tick reports it
 	}
 	answer, err := a.Fit(nil, transport.MaxPayload)

@@ -18,8 +18,7 @@ const maxMismatches = 64
 // RPC or of objects, in types of objects, or because the server does not offer a world. It is
 // session.Event.Mismatch. The names of the server are as received: arbitrary bytes.
 type MismatchError struct {
-	RPC   string // name of the RPC, of the client's if Call is set
-	Call  bool   // the server calls the RPC
+	RPC   string // name of the RPC, of the server or of the client
 	World string // name of the world, if it is no RPC
 
 	// Here are the names of the fields that only the client has, and There those that only the
@@ -28,34 +27,36 @@ type MismatchError struct {
 	// TYPE/FIELD; TYPE/ is the whole type, whose objects are dropped.
 	Here, There []string
 
-	// NotOffered means that the server has not offered the world within Waited, and Offered are the
+	call bool // the server calls the RPC
+	// notOffered means that the server has not offered the world within waited, and offered are the
 	// worlds that it offers. The subscription continues to wait.
-	NotOffered bool
-	Waited     time.Duration
-	Offered    []string
+	notOffered bool
+	waited     time.Duration
+	offered    []string
 }
 
 func (e *MismatchError) Error() string {
 	switch {
-	case e.NotOffered && len(e.Offered) == 0:
-		return fmt.Sprintf("client: world %s: the server has not offered it within %v, nor any other", e.World, e.Waited)
-	case e.NotOffered:
+	case e.notOffered && len(e.offered) == 0:
+		return fmt.Sprintf("client: world %s: the server has not offered it within %v, nor any other", e.World, e.waited)
+	case e.notOffered:
 		return fmt.Sprintf("client: world %s: the server has not offered it within %v%s; it offers %s",
-			e.World, e.Waited, message.Nearest(e.World, e.Offered), shown(strings.Join(e.Offered, ", ")))
+			e.World, e.waited, message.Nearest(e.World, e.offered), shown(strings.Join(e.offered, ", ")))
 	}
 	what := "rpc " + e.RPC
 	switch {
 	case e.World != "":
 		what = "world " + e.World
-	case e.Call:
+	case e.call:
 		what = "call " + e.RPC
 	}
 	return fmt.Sprintf("client: %s: %s", what, (&message.Differences{Asking: e.Here, Answering: e.There}).Text("client", "server"))
 }
 
-// Unwrap returns [ErrNotOffered] if the server does not offer the world.
+// Unwrap returns [ErrNotOffered] if the server has not offered the world in time. The client
+// continues to wait for it. Error lists the worlds that the server offers.
 func (e *MismatchError) Unwrap() error {
-	if e.NotOffered {
+	if e.notOffered {
 		return ErrNotOffered
 	}
 	return nil

@@ -98,13 +98,14 @@ func TestFieldsOfOneEnd(t *testing.T) {
 		if len(told) != 2 {
 			t.Fatalf("%d mismatches: %v", len(told), told)
 		}
-		for i, want := range []client.MismatchError{{RPC: "Move"}, {RPC: "Hit", Call: true}} {
+		for i, kind := range []string{"rpc", "call"} {
 			e := told[i]
-			if e.RPC != want.RPC || e.Call != want.Call || e.NotOffered || !slices.Equal(e.Here, []string{"Loc"}) || !slices.Equal(e.There, []string{"Location"}) {
+			name := map[string]string{"rpc": "Move", "call": "Hit"}[kind]
+			if e.RPC != name || !strings.Contains(e.Error(), kind+" "+name) || errors.Is(e, client.ErrNotOffered) || !slices.Equal(e.Here, []string{"Loc"}) || !slices.Equal(e.There, []string{"Location"}) {
 				t.Errorf("told %+v", e)
 			}
 			once(t, "client", m.atClient.Lines(e.RPC), `"Loc\", nearest \"Location\"`, "both ends differ", "level=WARN")
-			once(t, "server", m.atServer.Lines(`both ends differ" `+map[bool]string{false: "kind=rpc name=Move", true: "kind=call name=Hit"}[e.Call]), `\"Loc\"`, `nearest \"Location\"`, "level=WARN")
+			once(t, "server", m.atServer.Lines(`both ends differ" kind=`+kind+" name="+name), `\"Loc\"`, `nearest \"Location\"`, "level=WARN")
 		}
 		once(t, "event", m.events("mismatch", "rpc"), `only the client has "Loc", nearest "Location"; only the server has "Location", nearest "Loc"`)
 		once(t, "event", m.events("mismatch", "call"), `only the server has "Location", nearest "Loc"; only the client has "Loc"`)
@@ -200,7 +201,7 @@ func TestWorldsThatDiffer(t *testing.T) {
 		uplinktest.Must(t, view.Close())
 		settle(100 * ms)
 		_, err = client.SubscribeSnapshots(t.Context(), m.conn, "balls", client.SnapshotConfig[otherNames]{})
-		if _, ok := errors.AsType[*client.WorldError](err); !ok || !strings.Contains(err.Error(), `at the server no such field, nearest "Location"`) {
+		if _, ok := errors.AsType[*client.FieldError](err); !ok || !strings.Contains(err.Error(), `at the server no such field, nearest "Location"`) {
 			t.Errorf("no field in common: %v", err)
 		}
 		settle(100 * ms)

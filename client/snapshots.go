@@ -121,7 +121,7 @@ func (t *ObjectType[T]) objectType() objectType { return t.objects }
 // SubscribeSnapshots subscribes to the snapshots of a world whose objects are a T. It waits for the
 // server's offer and the initial state until ctx is done, or for Config.Transport.BindTimeout if
 // ctx has no deadline. It returns an error if a field of the server's T cannot be converted
-// ([*WorldError]) or the world is not offered ([ErrNotOffered]). The view continues after a
+// ([*FieldError]) or the world is not offered ([ErrNotOffered]). The view continues after a
 // reconnection.
 func SubscribeSnapshots[T any](ctx context.Context, c *Conn, name string, cfg SnapshotConfig[T]) (*SnapshotView[T], error) {
 	o, err := newObjects(name, &cfg)

@@ -80,7 +80,7 @@ type StateView[T any] struct {
 // SubscribeState subscribes to the state of a world whose objects are a T. It waits for the
 // server's offer (ds.World.OfferState) until ctx is done, or for Config.Transport.BindTimeout if
 // ctx has no deadline. It returns an error if a field of the server's T cannot be converted
-// ([*WorldError]), if the world is offered as snapshots, or not at all ([ErrNotOffered]). The view
+// ([*FieldError]), if the world is offered as snapshots, or not at all ([ErrNotOffered]). The view
 // continues after a reconnection, with an update whose First is true.
 func SubscribeState[T any](ctx context.Context, c *Conn, name string, cfg StateConfig[T]) (*StateView[T], error) {
 	all, err := newStateUpdates(name, &cfg)

@@ -17,8 +17,8 @@ type Stream[T any] struct {
 
 // Bind binds an RPC of the server to T, whose fields and tags describe the arguments. It waits for
 // the server's answer until ctx is done, or for Config.Transport.BindTimeout if ctx has no
-// deadline. It returns an error if the server has no such RPC ([*UnknownRPCError]), has a field
-// that cannot be converted ([*SchemaError]) or does not answer in time ([ErrBindTimeout]).
+// deadline. It returns an error if the server has no such RPC ([ErrUnknownRPC]), has a field
+// that cannot be converted ([*FieldError]) or does not answer in time ([ErrBindTimeout]).
 func Bind[T any](ctx context.Context, c *Conn, name string, cfg BindConfig) (*Stream[T], error) {
 	typ, err := schema.Compile[T](name, cfg.RateHz)
 	if err != nil {

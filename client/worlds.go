@@ -75,7 +75,7 @@ func (v view) notReady(world string, waited time.Duration) error {
 	if n, size := v.conn.subscriptions.Received(v.sub); size > 0 {
 		return fmt.Errorf("client: world %s: %d of %d bytes of its initial state were received within %v", world, n, size, waited)
 	}
-	return &MismatchError{World: world, NotOffered: true, Waited: waited, Offered: v.conn.subscriptions.Offered()}
+	return &MismatchError{World: world, notOffered: true, waited: waited, offered: v.conn.subscriptions.Offered()}
 }
 
 // Ticks is a client's clock in ticks of a world's server: for prediction, jitter buffers and
@@ -129,22 +129,6 @@ func (v view) Close() error {
 	return nil
 }
 
-// WorldError is returned if client and server describe the objects of a world such that a field
-// cannot be converted, or no field has the same name at both ends.
-type WorldError struct {
-	World string
-	Field string
-	Here  string // the client's field
-	There string // the server's field as received, any bytes, or "" if it has no such field
-	// Nearest is the name of the field of the server that was probably meant, if it has no such
-	// field; as received.
-	Nearest string
-}
-
-func (e *WorldError) Error() string {
-	return fmt.Sprintf("client: world %s: field \"%s\" cannot be converted: here %s, at the server %s%s", e.World, shown(e.Field), orNothing(e.Here), orNothing(e.There), message.AsNearest(e.Nearest))
-}
-
 // checkCodec returns an error if the server offers a world by another codec.
 func checkCodec(world, codec string, o *replication.Offer) error {
 	if o.Codec != codec {
@@ -165,11 +149,11 @@ func versionOf[T any](own *snapshot.Type[T], world string, there *schema.Schema)
 		return own, nil
 	}
 	if !slices.ContainsFunc(here.Fields(), func(f schema.Field) bool { return hasField(there, f.Name) }) {
-		return nil, incompatible(&WorldError{World: world, Field: here.Fields()[0].Name, Here: here.Fields()[0].String(), Nearest: message.NearestName(here.Fields()[0].Name, namesOf(there))})
+		return nil, incompatible(&FieldError{World: world, Field: here.Fields()[0].Name, Here: here.Fields()[0].String(), Nearest: message.NearestName(here.Fields()[0].Name, namesOf(there))})
 	}
 	typ, err := own.From(there)
 	if e, ok := errors.AsType[*versions.FieldError](err); ok {
-		return nil, incompatible(&WorldError{World: world, Field: e.Name, Here: e.To, There: e.From})
+		return nil, incompatible(&FieldError{World: world, Field: e.Name, Here: e.To, There: e.From})
 	}
 	if err != nil {
 		return nil, malformedFields(world, err)
@@ -178,7 +162,7 @@ func versionOf[T any](own *snapshot.Type[T], world string, there *schema.Schema)
 }
 
 // incompatible returns the error of an offer with fields that cannot be converted.
-func incompatible(e *WorldError) error {
+func incompatible(e *FieldError) error {
 	return &replication.RefusedError{Reason: message.ReasonSchema, Err: e}
 }
 

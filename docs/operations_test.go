@@ -97,7 +97,7 @@ func TestAlerts(t *testing.T) {
 // TestLogRecords checks that operations.md lists exactly the existing log records, with their keys.
 func TestLogRecords(t *testing.T) {
 	var logged, documented []string
-	for _, dir := range []string{"../client", "../ds", "../fleet", "../internal/endpoint", "../transport", "../internal/capture", "../cmd"} {
+	for _, dir := range []string{"../client", "../ds", "../fleet", "../internal/fleetmember", "../internal/endpoint", "../transport", "../internal/capture", "../cmd"} {
 		must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 			if err == nil && !e.IsDir() && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
 				logged = append(logged, records(t, path)...)

@@ -443,7 +443,7 @@ func TestSubscriptionsRefused(t *testing.T) {
 		if s.Ready() || !errors.Is(s.Send(), ds.ErrNotReady) || s.Bandwidth() != 1000 {
 			t.Errorf("ready before the client took part, with %d", s.Bandwidth())
 		}
-		var differs *client.WorldError
+		var differs *client.FieldError
 		_, err := client.SubscribeState(t.Context(), conn, "movers", client.StateConfig[stranger]{})
 		if !errors.As(err, &differs) || differs.Field != "Position" || !strings.Contains(differs.There, "vec3") || !strings.Contains(differs.Here, "vec2") {
 			t.Errorf("another schema: %v", err)

@@ -108,10 +108,10 @@ func (m *Member) Stats() fleet.Stats {
 	return s
 }
 
-// Admit returns nil if a client may join. fleet.Use.Attempt identifies the client's request to join,
-// which the client may send to several servers: one of them admits it. The error wraps
-// [token.ErrUsed] if the token was used by another request or at another server; any other one
-// means that the store failed.
+// Admit returns nil if a client may join. u.Attempt identifies the client's request to join, which
+// the client may send to several servers: one of them admits it. The error wraps [token.ErrUsed] if
+// the token was used by another request or at another server; any other one means that the store
+// failed.
 func (m *Member) Admit(ctx context.Context, u fleet.Use) error {
 	u.Attempt = sha256.Sum256(slices.Concat([]byte(m.cfg.Name), u.Attempt[:]))
 	err := m.call(ctx, func(ctx context.Context) error { return m.cfg.Store.Use(ctx, u) })
