@@ -120,7 +120,7 @@ func TestDeadServers(t *testing.T) {
 func TestManyOrphans(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		f := newServerGroup(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.05, Seed: 11}), 4)
-		var travelers []*handoverClient
+		var moved []*handoverClient
 		for id := range uint64(60 / thin(4)) {
 			at, dead := int(id%2), int(1-id%2)
 			order := []int{dead, 2, 3}[id/2%2:] // by turns
@@ -131,7 +131,7 @@ func TestManyOrphans(t *testing.T) {
 				}
 				return f.members[next].addr, f.token(id), nil
 			}}, f.members[at].addr)
-			travelers = append(travelers, g)
+			moved = append(moved, g)
 			polling(t, 100*ms, g.play)
 		}
 		settle(time.Second)
@@ -140,7 +140,7 @@ func TestManyOrphans(t *testing.T) {
 		settle(3 * time.Second)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		for id, g := range travelers {
+		for id, g := range moved {
 			back := slices.ContainsFunc(f.visits[uint64(id)][1:], func(v *visit) bool { return v.at.addr == g.Server() && len(v.steps) > 0 })
 			if !back || g.State() != session.Connected {
 				t.Errorf("client %d is %v on %s", id, g.State(), g.Server())
@@ -245,10 +245,10 @@ func TestSilentServer(t *testing.T) {
 		const rounds = 8
 		clients := 12 / thin(3)
 		f := newServerGroup(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.2, Seed: 9}), 1)
-		var travelers []*handoverClient
+		var moved []*handoverClient
 		for id := range uint64(clients) {
 			g := f.join(t, client.Config{Token: f.token(id), Renew: func(context.Context) (token.Token, error) { return f.token(id), nil }})
-			travelers = append(travelers, g)
+			moved = append(moved, g)
 			polling(t, time.Second/60, g.play)
 		}
 		for i := 0; i < rounds; i += thin(3) {
@@ -262,7 +262,7 @@ func TestSilentServer(t *testing.T) {
 		settle(30 * time.Second)
 		f.network.Mute(f.members[0].addr, false)
 		settle(20 * time.Second)
-		for id, g := range travelers {
+		for id, g := range moved {
 			if g.State() != session.Connected {
 				t.Errorf("client %d is %v: %v", id, g.State(), g.Err())
 			}

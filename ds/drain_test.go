@@ -26,10 +26,10 @@ func TestDrain(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		const clients = 12
 		f := newServerGroup(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.05, Seed: 7}), 3)
-		var travelers []*handoverClient
+		var moved []*handoverClient
 		for range clients {
 			g := f.join(t, client.Config{})
-			travelers = append(travelers, g)
+			moved = append(moved, g)
 			polling(t, time.Second/60, g.play)
 		}
 		settle(time.Second)
@@ -74,7 +74,7 @@ func TestDrain(t *testing.T) {
 				t.Errorf("client %d has visited %d servers", id, len(visits))
 			}
 		}
-		for _, g := range travelers {
+		for _, g := range moved {
 			if g.unsent > 0 {
 				t.Errorf("%d calls were not sent", g.unsent)
 			}
