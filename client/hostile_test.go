@@ -137,7 +137,7 @@ var attacks = []attack{
 		for i := range 4000 {
 			b := binary.LittleEndian.AppendUint16([]byte{byte(message.DownFragment) | uint8(rng.IntN(3))}, uint16(i*rng.IntN(9)))
 			b = append(b, byte(rng.IntN(fragment.MaxCount+2)), byte(rng.IntN(fragment.MaxCount+2)))
-			all = append(all, append(b, make([]byte, replication.MaxPart-rng.IntN(10)/9)...))
+			all = append(all, append(b, make([]byte, replication.MaxFragment-rng.IntN(10)/9)...))
 		}
 		r.datagrams(all...)
 	}},

@@ -288,11 +288,11 @@ func (v *victim) show(t *testing.T) {
 
 // sendDown sends a message of a replication stream, in fragments if necessary.
 func (v *victim) sendDown(r *rogue, number uint8, m []byte) {
-	if len(m) < replication.MaxPart {
+	if len(m) < replication.MaxFragment {
 		r.datagrams(append([]byte{byte(message.Down) | number}, m...))
 		return
 	}
-	f, err := v.splitter.Split(nil, m, replication.MaxPart)
+	f, err := v.splitter.Split(nil, m, replication.MaxFragment)
 	uplinktest.Must(r.t, err)
 	for {
 		b, more := f.Next([]byte{byte(message.DownFragment) | number})
@@ -377,7 +377,7 @@ func largeStates(r *rogue, v *victim) {
 	tick := int64(0)
 	for n := range uint64(400) {
 		cfg := v.config
-		cfg.First, cfg.Budget = n, 4*replication.MaxPart
+		cfg.First, cfg.Budget = n, 4*replication.MaxFragment
 		world, err := statesync.NewShared(v.format.Schema, cfg)
 		uplinktest.Must(r.t, err)
 		sender, err := world.NewSender(cfg)

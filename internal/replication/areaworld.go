@@ -18,7 +18,7 @@ const areaEncodings = 3
 
 // areaWorld is what a world with areas has in addition.
 type areaWorld struct {
-	*areas.World
+	*areas.History
 	types    []*areas.Type
 	builders sync.Pool // of *areas.Builder
 	enter    int       // bytes of a message for objects that enter a view
@@ -140,7 +140,7 @@ func (s *areaSender) message(own *[]byte, limit int, now time.Time) ([]byte, err
 	hold := max(minHold, s.player.RTT()*3/2).Seconds() * w.rate
 	n := uint16(w.begun - 1)
 	buf := w.ticks.Append((*own)[:0], n, base.Distance)
-	buf = b.Append(buf, w.areas.World, &s.view, base, areas.Limits{Enter: w.areas.enter, Hold: int(hold) + 1})
+	buf = b.Append(buf, w.areas.History, &s.view, base, areas.Limits{Enter: w.areas.enter, Hold: int(hold) + 1})
 	w.areas.builders.Put(b)
 	*own = buf
 	s.sent, s.sentAt, s.age = w.begun, now, w.ticks.age(n, base.Distance)

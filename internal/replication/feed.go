@@ -198,7 +198,7 @@ func (f *feed) receivePiece(b []byte, now time.Time) error {
 // receiveFragment adds a fragment, and decodes its message if that is complete.
 func (f *feed) receiveFragment(b []byte, at time.Time) error {
 	if f.assembler == nil {
-		f.assembler = fragment.NewAssembler(MaxPart, fragment.MaxCount)
+		f.assembler = fragment.NewAssembler(MaxFragment, fragment.MaxCount)
 	}
 	m, err := f.assembler.Add(b)
 	f.countIncomplete()

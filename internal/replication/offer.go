@@ -16,10 +16,11 @@ import (
 const (
 	// MaxReplicas is the maximum number of streams of a player at the same time.
 	MaxReplicas = 16
-	// MaxPart is the size of the parts into which a message is split. The last one may be smaller.
-	MaxPart = transport.MaxPayload - 1 - fragment.HeaderSize
+	// MaxFragment is the size of the parts into which a message is split. The last one may be
+	// smaller.
+	MaxFragment = transport.MaxPayload - 1 - fragment.HeaderSize
 	// MaxMessage is the maximum size of a message.
-	MaxMessage = fragment.MaxCount * MaxPart
+	MaxMessage = fragment.MaxCount * MaxFragment
 	// MaxInitial is the maximum size of an encoded initial state.
 	MaxInitial = 1 << 20
 	// MaxRate is the maximum of messages and of ticks per second.

@@ -206,7 +206,7 @@ func (s *Replica) transmit() (err error) {
 }
 
 func (s *Replica) sendFragments(buf *[]byte) error {
-	f, err := s.splitter.Split(s.processed, s.message, MaxPart)
+	f, err := s.splitter.Split(s.processed, s.message, MaxFragment)
 	if err != nil {
 		return err
 	}

@@ -148,16 +148,16 @@ func (s *stateSender) wireSize(message int) int {
 	if message < transport.MaxPayload {
 		return s.overhead + message
 	}
-	fragments := (message + MaxPart - 1) / MaxPart
+	fragments := (message + MaxFragment - 1) / MaxFragment
 	return fragments*(s.overhead+fragment.HeaderSize) + message
 }
 
 // messageSize returns the size of the largest message of at most so many wire bytes.
 func (s *stateSender) messageSize(wire int) int {
 	whole := min(wire-s.overhead, transport.MaxPayload-1)
-	full := s.overhead + fragment.HeaderSize + MaxPart
+	full := s.overhead + fragment.HeaderSize + MaxFragment
 	fragments, rest := wire/full, wire%full
-	return max(0, whole, fragments*MaxPart+max(0, rest-s.overhead-fragment.HeaderSize))
+	return max(0, whole, fragments*MaxFragment+max(0, rest-s.overhead-fragment.HeaderSize))
 }
 
 func (s *stateSender) ack(b []byte, now time.Time) (acked int, tick uint64, err error) {

@@ -386,7 +386,7 @@ func TestErrorCounts(t *testing.T) {
 	must(t, p.replicas.HandleAck(a.Append([]byte{3}), p.now))
 	missing := bytes.Clone(p.snapshot())
 	truncated := bytes.Clone(p.snapshot())
-	half := append([]byte{byte(message.DownFragment) | 3, 0, 0, 0, 1}, make([]byte, MaxPart)...)
+	half := append([]byte{byte(message.DownFragment) | 3, 0, 0, 0, 1}, make([]byte, MaxFragment)...)
 	for n := range uint16(fragment.Window + 1) {
 		binary.LittleEndian.PutUint16(half[1:], n)
 		p.deliver(half)

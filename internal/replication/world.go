@@ -331,7 +331,7 @@ func (w *World) WithAreas(enter int) error {
 	if len(w.snapshots.initial) > 0 {
 		return fmt.Errorf("replication: world %s: WorldConfig.Initial and Areas: want one of them", w.name)
 	}
-	w.areas = &areaWorld{World: areas.NewWorld(), enter: enter}
+	w.areas = &areaWorld{History: areas.NewHistory(), enter: enter}
 	w.areas.add(w.schema)
 	w.plan.room = areaEncodings
 	w.snapshots.offer.Areas = true

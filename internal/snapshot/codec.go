@@ -113,7 +113,7 @@ func (pc *payloadCodec) rows(cur *Set) {
 			cur.push(p.object)
 		}
 	}
-	if pc.refs.base.part != nil {
+	if pc.refs.base.group != nil {
 		pc.findRecent(cur)
 	} else {
 		pc.findMoving()

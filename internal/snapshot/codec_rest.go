@@ -47,10 +47,10 @@ func (pc *payloadCodec) findChanged(cur *Set) {
 	}
 }
 
-// findRecent is findMoving and findChanged for a part, which knows what has changed since the
+// findRecent is findMoving and findChanged for a group, which knows what has changed since the
 // oldest reference.
 func (pc *payloadCodec) findRecent(cur *Set) {
-	h, p := &pc.refs, cur.part
+	h, p := &pc.refs, cur.group
 	pc.moves, pc.changed = sized(pc.moves, h.base.Len()), sized(pc.changed, cur.Len())
 	oldest := h.base.number - maxLag*uint64(h.step)
 	recent := pc.recent[:0]
@@ -75,7 +75,7 @@ func (pc *payloadCodec) findRecent(cur *Set) {
 // touch reads where the rows of the recent objects may be that are compared one after the other: so
 // the processor waits for several at a time where they are not in its cache.
 func (pc *payloadCodec) touch(cur *Set) {
-	h, p, sum := &pc.refs, cur.part, int32(0)
+	h, p, sum := &pc.refs, cur.group, int32(0)
 	for _, i := range pc.recent {
 		slot := cur.slots[i]
 		sum += p.row(slot)[0]

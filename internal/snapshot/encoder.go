@@ -31,8 +31,8 @@ type Info struct {
 // caller fills a set.
 type Encoder struct {
 	codec payloadCodec
-	empty *Set          // baseline of parts without one
-	views [2 + refs]Set // of a part: the newest snapshot, its baseline and the references
+	empty *Set          // baseline of groups without one
+	views [2 + refs]Set // of a group: the newest snapshot, its baseline and the references
 }
 
 // checkEvery is the number of snapshots per divergence check.
@@ -72,13 +72,13 @@ func (e *Encoder) Append(dst []byte, w *History, b Baseline, limit int) ([]byte,
 	return out, info, nil
 }
 
-// AppendGroup appends the coded objects of cur, a part of a snapshot, and returns the extended
-// slice. There is no header: the decoder must know the baseline's distance. before returns the sets
-// of the same part by their age relative to the baseline, which is that of age 0; ages are
-// multiples of b.Step, up to 6. Objects that are not in the baseline are left out; left is their
-// number. Without a baseline (b.Distance is 0) nothing is read, and all are coded. AppendGroup does
-// not allocate once warm if dst has room.
-func (e *Encoder) AppendGroup(dst []byte, cur *Set, b Baseline, before func(age int) *Set) (coded []byte, left int) {
+// AppendObjects appends the coded objects of cur, a group, and returns the extended slice. There is
+// no header: the decoder must know the baseline's distance. before returns the sets of the same
+// group by their age relative to the baseline, which is that of age 0; ages are multiples of
+// b.Step, up to 6. Objects that are not in the baseline are left out; left is their number. Without
+// a baseline (b.Distance is 0) nothing is read, and all are coded. AppendObjects does not allocate
+// once warm if dst has room.
+func (e *Encoder) AppendObjects(dst []byte, cur *Set, b Baseline, before func(age int) *Set) (coded []byte, left int) {
 	pc := &e.codec
 	if pc.schema != cur.schema {
 		pc.init(cur.schema, false)
@@ -95,11 +95,11 @@ func (e *Encoder) AppendGroup(dst []byte, cur *Set, b Baseline, before func(age 
 	return pc.Enc.Finish(), pc.leftOut
 }
 
-// AppendPart appends the newest snapshot of a part, coded against another one that the part has, as
-// [Encoder.AppendGroup] does.
-func (e *Encoder) AppendPart(dst []byte, p *Part, b Baseline) (coded []byte, left int) {
+// AppendGroup appends the newest snapshot of a group, coded against another one that the group has,
+// as [Encoder.AppendObjects] does.
+func (e *Encoder) AppendGroup(dst []byte, p *Group, b Baseline) (coded []byte, left int) {
 	n, k := p.next-1, 0
-	return e.AppendGroup(dst, p.view(&e.views[0], n), b, func(age int) *Set {
+	return e.AppendObjects(dst, p.view(&e.views[0], n), b, func(age int) *Set {
 		k++
 		return p.view(&e.views[k], n-uint64(b.Distance+age))
 	})

@@ -306,8 +306,9 @@ func (s *Schema) newModel() *model {
 	return m
 }
 
-// PartFrom returns a part of a world that begins with snapshot n. It must not be copied once used.
-func (s *Schema) PartFrom(n uint64) Part { return Part{schema: s, first: n, next: n} }
+// GroupFrom returns a group of a world that begins with snapshot n. It must not be copied once
+// used.
+func (s *Schema) GroupFrom(n uint64) Group { return Group{schema: s, first: n, next: n} }
 
 // NewSet returns an empty set.
 func (s *Schema) NewSet() *Set { return &Set{schema: s} }
@@ -333,7 +334,7 @@ func (s *Schema) Unpack(f *schema.Frame, row []int32) {
 	}
 }
 
-// NewGroupDecoder returns a decoder of parts of snapshots.
+// NewGroupDecoder returns a decoder of groups.
 func (s *Schema) NewGroupDecoder() *GroupDecoder {
 	d := &GroupDecoder{empty: s.NewSet(), base: Set{schema: s}}
 	for i := range d.old {

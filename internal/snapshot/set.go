@@ -27,7 +27,7 @@ type Set struct {
 	ids     fnv.Hash // of objects
 	ints    []int32
 	packed  []uint64 // the same, if the set is that of a Packed; ints may then be empty
-	part    *Part    // has the rows instead of ints, of the snapshot with the number, in slots
+	group   *Group   // has the rows instead of ints, of the snapshot with the number, in slots
 	number  uint64
 	slots   []uint16
 	shared  bool // other sets use objects too: it must not be modified
@@ -58,17 +58,17 @@ func (s *Set) Object(i int) Object { return s.objects[i] }
 
 // Row returns the components of object i. The set owns the slice.
 func (s *Set) Row(i int) []int32 {
-	if s.part != nil {
-		return s.part.rowAt(s.slots[i], s.number)
+	if s.group != nil {
+		return s.group.rowAt(s.slots[i], s.number)
 	}
 	n := s.schema.ints
 	return s.ints[i*n : (i+1)*n : (i+1)*n]
 }
 
-// current is Row for a set that is not an older one of a part.
+// current is Row for a set that is not an older one of a group.
 func (s *Set) current(i int) []int32 {
-	if s.part != nil {
-		return s.part.row(s.slots[i])
+	if s.group != nil {
+		return s.group.row(s.slots[i])
 	}
 	n := s.schema.ints
 	return s.ints[i*n : (i+1)*n : (i+1)*n]
@@ -160,8 +160,8 @@ func (s *Set) lowest() (low [3]int64) {
 	switch {
 	case len(s.objects) == 0:
 		return low
-	case s.part != nil:
-		return s.part.lowestAt(s.number)
+	case s.group != nil:
+		return s.group.lowestAt(s.number)
 	}
 	lowX, lowY, lowZ := s.schema.position(s.ints)
 	for at := 0; at < len(s.ints); at += s.schema.ints {

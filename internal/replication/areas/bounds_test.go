@@ -48,7 +48,7 @@ func TestGroupEncodings(t *testing.T) {
 // the others are sent once there is room.
 func TestViewIsBounded(t *testing.T) {
 	const areas = maxMembers + 100
-	world, builder := NewWorld(), Builder{}
+	world, builder := NewHistory(), Builder{}
 	s, err := snapshot.NewSchema(snapshot.Field{Name: "N", Class: schema.ClassInteger, N: 1, Hi: 9})
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestViewIsBounded(t *testing.T) {
 // larger one.
 func TestGroupSize(t *testing.T) {
 	for _, size := range []int{maxGroup, maxGroup + 1} {
-		world := NewWorld()
+		world := NewHistory()
 		s, err := snapshot.NewSchema(snapshot.Field{Name: "N", Class: schema.ClassInteger, N: 1, Hi: 9})
 		if err != nil {
 			t.Fatal(err)
@@ -104,7 +104,7 @@ func TestGroupSize(t *testing.T) {
 			t.Fatal(err)
 		}
 		for id := 1; id < size; id++ {
-			if err := world.groups[0].part.Put(snapshot.Object{ID: uint16(id)}, []int32{2}); err != nil {
+			if err := world.groups[0].content.Put(snapshot.Object{ID: uint16(id)}, []int32{2}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -129,7 +129,7 @@ func TestViewOfManyObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	world, builder, d := NewWorld(), Builder{}, NewDecoder(s)
+	world, builder, d := NewHistory(), Builder{}, NewDecoder(s)
 	typ := world.AddType(s)
 	var v View
 	step := func(tick int) int {
@@ -254,7 +254,7 @@ func TestRepeatedGroups(t *testing.T) {
 	}{
 		{200, MaxObjects / 200, false}, {200, MaxObjects/200 + 1, true}, {1, maxMembers, false}, {1, maxMembers + 1, true},
 	} {
-		world, builder, d := NewWorld(), Builder{}, NewDecoder(s)
+		world, builder, d := NewHistory(), Builder{}, NewDecoder(s)
 		typ := world.AddType(s)
 		world.Begin()
 		for id := range uint16(c.size) {

@@ -57,7 +57,7 @@ type message struct {
 
 // Append appends the message of the newest snapshot to one client, coded against a message that the
 // client has, and returns the extended slice. A distance of 0 means that it has none.
-func (b *Builder) Append(dst []byte, w *World, v *View, base snapshot.Baseline, limits Limits) []byte {
+func (b *Builder) Append(dst []byte, w *History, v *View, base snapshot.Baseline, limits Limits) []byte {
 	v.update(w)
 	n := w.next - 1
 	m := message{Builder: b, view: v, n: n, from: v.shift(n), base: base, limits: limits}

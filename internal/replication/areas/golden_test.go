@@ -79,7 +79,7 @@ func TestGolden(t *testing.T) {
 
 // exhaust makes encodings of all groups for other baselines than that of the client, as many as a
 // snapshot may have.
-func exhaust(w *World) {
+func exhaust(w *History) {
 	n := w.Next() - 1
 	for _, g := range w.groups {
 		for d := range maxEncodings {

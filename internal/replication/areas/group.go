@@ -22,7 +22,7 @@ type Group struct {
 	encodings []*encoding // of the newest snapshot
 	shares                // of that snapshot: as many as there are encodings
 
-	part     snapshot.Part
+	content  snapshot.Group
 	areas    []area.ID // ascending
 	key      string
 	arrivals []arrival        // oldest first
@@ -56,8 +56,8 @@ type arrival struct {
 
 // commit ends snapshot n.
 func (g *Group) commit(n uint64) {
-	g.part.Commit()
-	if g.objects = g.part.Len(); g.objects > 0 {
+	g.content.Commit()
+	if g.objects = g.content.Len(); g.objects > 0 {
 		g.used = n
 	}
 	g.arrivals = slices.DeleteFunc(g.arrivals, func(a arrival) bool { return a.n+snapshot.Ring <= n })
@@ -108,8 +108,8 @@ func (g *Group) arrival(o snapshot.Object, before uint64) *arrival {
 // source returns the group in which object o of g was in snapshot c, and its row there, or nil.
 func (g *Group) source(o snapshot.Object, c uint64) (from *Group, row []int32) {
 	g.stays(o, func(s stay) bool {
-		if s.first <= c && c < s.end && s.group.part.Has(c) {
-			from, row = s.group, s.group.part.Row(o, c)
+		if s.first <= c && c < s.end && s.group.content.Has(c) {
+			from, row = s.group, s.group.content.Row(o, c)
 		}
 		return s.end > c && from == nil
 	})
@@ -234,8 +234,8 @@ func (g *Group) encodeAny(n, distances uint64) *encoding {
 func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
 	e.baseline, e.same, e.entered, e.data, e.buf = b, false, e.entered[:0], e.data[:0], e.buf[:0]
 	c := n - uint64(b.Distance)
-	delta := b.Distance > 0 && !b.Empty && g.part.Has(c)
-	if e.same = delta && g.part.Same(c); e.same {
+	delta := b.Distance > 0 && !b.Empty && g.content.Has(c)
+	if e.same = delta && g.content.Same(c); e.same {
 		return
 	}
 	g.typ.world.Encodings.Add(1)
@@ -254,11 +254,11 @@ func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
 		return
 	}
 	if delta && n%checkEvery == 0 {
-		h := g.part.Check(c)
+		h := g.content.Check(c)
 		e.data = append(e.data, byte(h), byte(h>>8))
 	}
 	left := 0
-	e.data, left = enc.AppendPart(e.data, &g.part, b)
+	e.data, left = enc.AppendGroup(e.data, &g.content, b)
 	if left > 0 {
 		g.codeAllEntered(e, enc, n, b)
 	}
@@ -266,8 +266,8 @@ func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
 
 // codeAllEntered codes the objects that are not in the baseline one by one.
 func (g *Group) codeAllEntered(e *encoding, enc *snapshot.Encoder, n uint64, b snapshot.Baseline) {
-	base, k := g.part.Objects(n-uint64(b.Distance)), 0
-	for _, o := range g.part.Objects(n) {
+	base, k := g.content.Objects(n-uint64(b.Distance)), 0
+	for _, o := range g.content.Objects(n) {
 		for k < len(base) && base[k].ID < o.ID {
 			k++
 		}
@@ -287,13 +287,13 @@ func (g *Group) codeEntered(e *encoding, enc *snapshot.Encoder, o snapshot.Objec
 	in := entered{id: o.ID, absolute: g.codeAlone(enc, o, n)}
 	now, before := g.one[0], g.one[1]
 	now.Reset()
-	mustAdd(now, o, g.part.Row(o, n))
+	mustAdd(now, o, g.content.Row(o, n))
 	c := n - uint64(b.Distance)
 	if from, row := g.source(o, c); from != nil {
 		before.Reset()
 		mustAdd(before, o, row)
 		at := len(e.buf)
-		e.buf, _ = enc.AppendGroup(e.buf, now, snapshot.Baseline{Distance: b.Distance}, func(int) *snapshot.Set { return before })
+		e.buf, _ = enc.AppendObjects(e.buf, now, snapshot.Baseline{Distance: b.Distance}, func(int) *snapshot.Set { return before })
 		in.from, in.delta = from, e.buf[at:len(e.buf):len(e.buf)]
 	}
 	e.entered = append(e.entered, in)
@@ -309,9 +309,9 @@ func (g *Group) codeAlone(enc *snapshot.Encoder, o snapshot.Object, n uint64) []
 	}
 	now := g.one[0]
 	now.Reset()
-	mustAdd(now, o, g.part.Row(o, n))
+	mustAdd(now, o, g.content.Row(o, n))
 	at := len(g.buf)
-	g.buf, _ = enc.AppendGroup(g.buf, now, snapshot.Baseline{Empty: true}, nil)
+	g.buf, _ = enc.AppendObjects(g.buf, now, snapshot.Baseline{Empty: true}, nil)
 	coded := g.buf[at:len(g.buf):len(g.buf)]
 	g.alone = append(g.alone, entered{id: o.ID, absolute: coded})
 	return coded

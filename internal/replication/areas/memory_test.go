@@ -16,7 +16,7 @@ import (
 // sees all of them.
 type cubes struct {
 	schema  *snapshot.Schema
-	world   *World
+	world   *History
 	typ     *Type
 	grid    *area.Grid
 	rng     *rand.Rand
@@ -48,7 +48,7 @@ func cubeSchema(tb testing.TB) *snapshot.Schema {
 // newCubes returns a world of which every so many objects moves.
 func newCubes(tb testing.TB, objects, every int) *cubes {
 	s := cubeSchema(tb)
-	c := &cubes{schema: s, world: NewWorld(), rng: rand.New(rand.NewPCG(1, 1)), dec: NewDecoder(s)}
+	c := &cubes{schema: s, world: NewHistory(), rng: rand.New(rand.NewPCG(1, 1)), dec: NewDecoder(s)}
 	c.typ = c.world.AddType(s)
 	grid, err := area.NewGrid(1, 0, 0, cubeSize, cubeSide, cubeSide)
 	if err != nil {

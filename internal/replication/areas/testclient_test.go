@@ -115,7 +115,7 @@ func (g *testClient) send(t *testWorld) {
 	f := flight{n: n, acked: g.acked, message: g.message, objects: t.past[n%uint64(len(t.past))], sees: g.sees, sizes: map[uint16]int{}}
 	for i, m := range g.view.members {
 		if m.group != nil && m.had&1 != 0 {
-			f.sizes[uint16(i)] = len(m.group.part.Objects(n))
+			f.sizes[uint16(i)] = len(m.group.content.Objects(n))
 		}
 	}
 	g.launch(&g.down, n, f)

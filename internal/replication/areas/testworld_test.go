@@ -11,7 +11,7 @@ import (
 
 // testWorld is a world of objects of random types that walk through a grid of areas.
 type testWorld struct {
-	world   *World
+	world   *History
 	kinds   []*kind
 	rng     *rand.Rand
 	side    int // cells of a row of the grid
@@ -55,7 +55,7 @@ const (
 
 // newTestWorld returns a testWorld whose first snapshot has the number first.
 func newTestWorld(seed uint64, side, types, objects int, first uint64) *testWorld {
-	t := &testWorld{world: NewWorld(), rng: rand.New(rand.NewPCG(seed, 1)), side: side}
+	t := &testWorld{world: NewHistory(), rng: rand.New(rand.NewPCG(seed, 1)), side: side}
 	t.world.next = first
 	for range types {
 		s := randomrow.Schema(t.rng)

@@ -63,7 +63,7 @@ func (v *View) Reset() {
 }
 
 // update updates the members.
-func (v *View) update(w *World) {
+func (v *View) update(w *History) {
 	if v.changes == w.changes && !v.stale {
 		return
 	}

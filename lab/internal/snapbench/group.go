@@ -14,7 +14,7 @@ import (
 // are those of whole messages. clock returns the time since some start.
 func Group(form string, sets []*snapshot.Set, clock func() time.Duration) (*Row, error) {
 	s := cubeset.Schema()
-	world := areas.NewWorld()
+	world := areas.NewHistory()
 	typ := world.AddType(s)
 	dec := areas.NewDecoder(s)
 	var view areas.View

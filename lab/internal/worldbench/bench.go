@@ -43,7 +43,7 @@ const (
 	// maxSample is the number of players that decode, and of those for whom peers code.
 	maxSample = 16
 	// maxDatagram is the size of the payload of a datagram of a large message.
-	maxDatagram = replication.MaxPart
+	maxDatagram = replication.MaxFragment
 )
 
 // MaxPlayers is the maximum number of players.
@@ -139,7 +139,7 @@ func (c *Config) clients(hostiles []behavior) ([]*client, error) {
 		if err != nil {
 			return nil, err
 		}
-		all[at].decoding = &decoding{decoder: d, assembler: fragment.NewAssembler(replication.MaxPart, fragment.MaxCount)}
+		all[at].decoding = &decoding{decoder: d, assembler: fragment.NewAssembler(replication.MaxFragment, fragment.MaxCount)}
 	}
 	return all, nil
 }

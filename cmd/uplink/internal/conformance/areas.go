@@ -15,14 +15,14 @@ const cells = 6
 // town is a world with areas, through which objects of several types move.
 type town struct {
 	t       *tester
-	world   *areas.World
+	world   *areas.History
 	objects []*objects // by type
 	types   []*areas.Type
 	in      map[*object][]area.ID
 }
 
 func (t *tester) town(types int) (*town, error) {
-	w := &town{t: t, world: areas.NewWorld(), in: map[*object][]area.ID{}}
+	w := &town{t: t, world: areas.NewHistory(), in: map[*object][]area.ID{}}
 	for n := range types {
 		o, err := t.objects(n)
 		if err != nil {

@@ -19,7 +19,7 @@ func TestPart(t *testing.T) {
 		first := rapid.Uint64Range(0, 100).Draw(t, "first")
 		random, busy := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5)), rapid.IntRange(1, 10).Draw(t, "busy")
 		rows := map[uint16][]int32{}
-		part := s.PartFrom(first)
+		part := s.GroupFrom(first)
 		var plain []*Set
 		for k := range snapshots {
 			plain = append(plain, s.NewSet())
@@ -48,7 +48,7 @@ func TestPart(t *testing.T) {
 			part.Commit()
 			n := first + uint64(k)
 			if part.Has(n+1) || n >= Ring && part.Has(n-Ring) || first > 0 && part.Has(first-1) {
-				t.Fatalf("snapshot %d: the part has others than the newest", n)
+				t.Fatalf("snapshot %d: the group has others than the newest", n)
 			}
 			for i := max(0, k+1-Ring); i <= k; i++ {
 				m, set := first+uint64(i), plain[i]
@@ -66,8 +66,8 @@ func TestPart(t *testing.T) {
 			}
 			if base := k - distance; base >= maxLag*step {
 				b := Baseline{Distance: distance, Step: step}
-				got, left := new(Encoder).AppendPart(nil, &part, b)
-				want, missing := new(Encoder).AppendGroup(nil, plain[k], b, func(age int) *Set { return plain[base-age] })
+				got, left := new(Encoder).AppendGroup(nil, &part, b)
+				want, missing := new(Encoder).AppendObjects(nil, plain[k], b, func(age int) *Set { return plain[base-age] })
 				if !bytes.Equal(got, want) || left != missing {
 					t.Fatalf("snapshot %d: %x, %d left out; want %x, %d", n, got, left, want, missing)
 				}
@@ -92,10 +92,10 @@ func TestPart(t *testing.T) {
 // TestPartErrors checks that what cannot be put is refused, and leaves no trace.
 func TestPartErrors(t *testing.T) {
 	s := priorSchema()
-	part, row := s.PartFrom(0), make([]int32, s.Components())
+	part, row := s.GroupFrom(0), make([]int32, s.Components())
 	low := slices.Clone(row)
 	low[0] = -1
-	for id := range uint16(MaxPart) {
+	for id := range uint16(MaxGroup) {
 		if err := part.Put(Object{ID: id}, row); err != nil {
 			t.Fatal(err)
 		}
@@ -103,10 +103,10 @@ func TestPartErrors(t *testing.T) {
 			t.Fatalf("after object %d: an invalid object was put", id)
 		}
 	}
-	if err := part.Put(Object{ID: MaxPart}, row); err == nil {
+	if err := part.Put(Object{ID: MaxGroup}, row); err == nil {
 		t.Fatal("one object too many was put")
 	}
-	if part.Commit(); part.Len() != MaxPart {
-		t.Errorf("%d objects, want %d", part.Len(), MaxPart)
+	if part.Commit(); part.Len() != MaxGroup {
+		t.Errorf("%d objects, want %d", part.Len(), MaxGroup)
 	}
 }

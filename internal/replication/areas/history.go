@@ -22,9 +22,9 @@ const (
 	maxArrivals = 8
 )
 
-// World is the objects of a world by number of the snapshot and by group. Begin, Put and Commit are
-// for one goroutine at a time, at which nothing is encoded.
-type World struct {
+// History is the objects of a world by number of the snapshot and by group. Begin, Put and Commit
+// are for one goroutine at a time, at which nothing is encoded.
+type History struct {
 	// Observer, if set, is called before and after each encoding of a group, perhaps by several
 	// goroutines.
 	Observer Observer
@@ -62,7 +62,7 @@ type Observer interface {
 
 // Type is the objects of one type.
 type Type struct {
-	world    *World
+	world    *History
 	number   int
 	schema   *snapshot.Schema
 	places   []place // by id
@@ -86,23 +86,23 @@ type place struct {
 	entered    uint64 // number of the snapshot with which it entered the group
 }
 
-// NewWorld returns a world without object types.
-func NewWorld() *World {
-	return &World{areas: map[area.ID]*groupList{}, keys: map[string]*keyed{}}
+// NewHistory returns a world without object types.
+func NewHistory() *History {
+	return &History{areas: map[area.ID]*groupList{}, keys: map[string]*keyed{}}
 }
 
 // AddType adds an object type.
-func (w *World) AddType(s *snapshot.Schema) *Type {
+func (w *History) AddType(s *snapshot.Schema) *Type {
 	t := &Type{world: w, number: len(w.types), schema: s, last: -1}
 	w.types = append(w.types, t)
 	return t
 }
 
 // Next returns the number of the next snapshot.
-func (w *World) Next() uint64 { return w.next }
+func (w *History) Next() uint64 { return w.next }
 
 // Begin begins the next snapshot.
-func (w *World) Begin() {
+func (w *History) Begin() {
 	w.next++
 	for _, t := range w.types {
 		t.last = -1
@@ -111,7 +111,7 @@ func (w *World) Begin() {
 
 // Put adds an object to the snapshot that Begin began. Ids of one type ascend. An error leaves the
 // snapshot unchanged.
-func (w *World) Put(t *Type, o snapshot.Object, row []int32, in ...area.ID) error {
+func (w *History) Put(t *Type, o snapshot.Object, row []int32, in ...area.ID) error {
 	n := w.next - 1
 	if int(o.ID) <= t.last {
 		return fmt.Errorf("object %d after object %d: want ascending ids", o.ID, t.last)
@@ -133,7 +133,7 @@ func (w *World) Put(t *Type, o snapshot.Object, row []int32, in ...area.ID) erro
 			g = w.enter(t, in)
 		}
 	}
-	if err := g.part.Put(o, row); err != nil {
+	if err := g.content.Put(o, row); err != nil {
 		return err
 	}
 	entered := p.entered
@@ -158,7 +158,7 @@ func (t *Type) where(o snapshot.Object, n uint64) *place {
 }
 
 // list returns the groups of an area.
-func (w *World) list(a area.ID) *groupList {
+func (w *History) list(a area.ID) *groupList {
 	l := w.areas[a]
 	if l == nil {
 		l = &groupList{}
@@ -168,7 +168,7 @@ func (w *World) list(a area.ID) *groupList {
 }
 
 // normal returns areas in ascending order, each once; none mean all.
-func (w *World) normal(in []area.ID) []area.ID {
+func (w *History) normal(in []area.ID) []area.ID {
 	w.sorted = append(w.sorted[:0], in...)
 	if len(in) == 0 {
 		w.sorted = append(w.sorted, area.All)
@@ -179,7 +179,7 @@ func (w *World) normal(in []area.ID) []area.ID {
 }
 
 // enter returns the group for an object that was in none with these areas.
-func (w *World) enter(t *Type, in []area.ID) *Group {
+func (w *History) enter(t *Type, in []area.ID) *Group {
 	n := w.next - 1
 	w.key = append(w.key[:0], byte(t.number))
 	for _, a := range in {
@@ -195,11 +195,11 @@ func (w *World) enter(t *Type, in []area.ID) *Group {
 	}
 	k.entered++
 	if i := len(k.groups) - 1; i >= 0 {
-		if g := k.groups[i]; g.part.Len() < groupSize && (g.first == n || k.entered <= maxArrivals) {
+		if g := k.groups[i]; g.content.Len() < groupSize && (g.first == n || k.entered <= maxArrivals) {
 			return g
 		}
 	}
-	g := &Group{typ: t, part: t.schema.PartFrom(n), areas: slices.Clone(in), key: string(w.key), first: n}
+	g := &Group{typ: t, content: t.schema.GroupFrom(n), areas: slices.Clone(in), key: string(w.key), first: n}
 	k.groups = append(k.groups, g)
 	w.groups = append(w.groups, g)
 	for _, a := range in {
@@ -212,7 +212,7 @@ func (w *World) enter(t *Type, in []area.ID) *Group {
 }
 
 // Commit ends the snapshot.
-func (w *World) Commit() {
+func (w *History) Commit() {
 	n := w.next - 1
 	w.groups = slices.DeleteFunc(w.groups, func(g *Group) bool {
 		g.commit(n)
@@ -225,7 +225,7 @@ func (w *World) Commit() {
 }
 
 // Encodes returns how often groups of the newest snapshot were encoded.
-func (w *World) Encodes() (sum int) {
+func (w *History) Encodes() (sum int) {
 	for _, g := range w.groups {
 		if g.encoded == w.next-1 {
 			sum += g.count
@@ -234,7 +234,7 @@ func (w *World) Encodes() (sum int) {
 	return sum
 }
 
-func (w *World) remove(g *Group) {
+func (w *History) remove(g *Group) {
 	is := func(o *Group) bool { return o == g }
 	k := w.keys[g.key]
 	if k.groups = slices.DeleteFunc(k.groups, is); len(k.groups) == 0 {
