@@ -10,8 +10,8 @@ import (
 // ackWindow is the maximum number of payloads before the newest one that an ack covers.
 const ackWindow = 63
 
-// Ack reports which payloads a decoder processed: the newest one, and a window of those before it.
-// The bits are final: if a payload was not processed when a newer one was, it never will be.
+// Ack reports which payloads a decoder processed: the newest one, and a window of earlier ones. The
+// bits are final: a payload that was not processed before a newer one never will be.
 type Ack struct {
 	// RPC is the number of the RPC.
 	RPC uint8

@@ -11,23 +11,23 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// ackTracker holds the frames that an encoder sent, and follows from acks which of them the decoder
-// accepted. The coder learns from these.
+// ackTracker holds the frames that an encoder sent and derives from acks which of them the decoder
+// accepted. The coder learns from the accepted frames.
 type ackTracker struct {
 	coder      coder
 	sent       *ringcache.Ring[sentFrame]
-	known      *adaptive.Frames // of these, the frames that the decoder accepted in this epoch
-	reach      uint64           // maximum age of a frame that another refers to
+	known      *adaptive.Frames // subset of the sent frames that the decoder accepted in this epoch
+	reach      uint64           // maximum distance from a frame to its reference
 	batch      int              // EncoderConfig.MaxBatchDelay
 	deadline   int              // EncoderConfig.Deadline
 	maxAge     int              // maximum age of a redundant frame
-	kept       uint64           // maximum age of a payload when its delivery status becomes known
+	kept       uint64           // maximum age of a payload whose delivery status can still become known
 	redundancy *redundancy
 	repair     repair
 	stats      DeliveryStats
 
 	next     uint64 // sequence of the next frame
-	held     int    // frames before it that no payload contains yet
+	held     int    // newest frames that no payload contains yet
 	base     uint64 // newest frame that the decoder accepted
 	hasBase  bool
 	epoch    uint8
@@ -39,18 +39,18 @@ type ackTracker struct {
 // sentFrame is a frame that was sent or is held back.
 type sentFrame struct {
 	schema.Frame
-	older uint8 // frames before this one in the payload with this sequence
-	fresh uint8 // those of its frames that no payload contained before; 0: there is no such payload
+	older uint8 // number of frames before this one in the payload with this sequence
+	fresh uint8 // new frames in the payload with this sequence; 0: no payload has it
 
-	planned   uint8 // payloads that are to contain the frame
-	early     uint8 // those of them that do not wait until an ack is overdue
-	must      uint8 // those of them for which held frames leave before their time
-	payloads  uint8 // payloads sent since it was held that could contain it
+	planned   uint8 // number of payloads planned to contain the frame
+	early     uint8 // planned payloads that are sent before an ack is overdue
+	must      uint8 // planned payloads for which held frames are sent early
+	payloads  uint8 // payloads sent since the frame was held that had room for it
 	delivered bool  // a payload with the frame was acked
 	repaired  bool  // the payload with this sequence was sent again
 }
 
-// shape returns the shape of the payload with the sequence of f.
+// shape returns the shape of the payload whose newest frame is f.
 func (f *sentFrame) shape() adaptive.Shape {
 	return adaptive.Shape{Frames: f.older + 1, Repeats: f.older >= f.fresh}
 }
@@ -70,8 +70,8 @@ func (t *ackTracker) put(f *schema.Frame) {
 	t.next++
 }
 
-// expire accounts for the planned payloads that did not leave in time with the frame that the next
-// payload cannot repeat any more.
+// expire adjusts the redundancy for the frame that payloads can no longer repeat from now on, if
+// fewer payloads than planned contain it.
 func (t *ackTracker) expire() {
 	if t.deadline == 0 || t.next < uint64(t.maxAge)+1 {
 		return
@@ -89,8 +89,8 @@ func (t *ackTracker) baseline() (schema.Frame, bool) {
 	return t.known.Get(t.base)
 }
 
-// older returns the maximum number of older frames in payload n: those that no payload contained
-// yet, and those of which more copies are planned, with all between them.
+// older returns the maximum number of older frames in payload n: from the oldest frame that no
+// payload contains yet, or that has planned copies left, to the newest.
 func (t *ackTracker) older(n uint64, fresh int) int {
 	older := fresh - 1
 	for q := range t.repeatable(n) {
@@ -101,8 +101,8 @@ func (t *ackTracker) older(n uint64, fresh int) int {
 	return min(older, t.olderLimit(n))
 }
 
-// olderLimit returns the maximum number of older frames that the decoder can use: it has the
-// baseline and all frames before it, and a new decoder only knows the low 16 bits of the sequence.
+// olderLimit returns the maximum number of older frames that the decoder can use: frames up to the
+// baseline are known to it, and a new decoder knows only the low 16 bits of the sequence.
 func (t *ackTracker) olderLimit(n uint64) int {
 	if t.hasBase {
 		return int(n - t.base - 1)
@@ -110,7 +110,7 @@ func (t *ackTracker) olderLimit(n uint64) int {
 	return int(uint16(n))
 }
 
-// repeatable yields the frames before frame n that its payload may repeat, newest first.
+// repeatable yields the frames before frame n that payload n may repeat, newest first.
 func (t *ackTracker) repeatable(n uint64) iter.Seq[uint64] {
 	most := uint64(min(t.maxAge, t.olderLimit(n)))
 	return func(yield func(uint64) bool) {
@@ -122,8 +122,8 @@ func (t *ackTracker) repeatable(n uint64) iter.Seq[uint64] {
 	}
 }
 
-// kind returns the kind that the decoder will most likely assign to a frame with this distance to
-// its baseline. Until a payload of an epoch is acked, each of its frames may be the one that resets
+// kind returns the kind that the decoder will most likely assign to a frame at this distance from
+// its baseline. Until a payload of an epoch is acked, any of its frames may be the one that resets
 // the decoder.
 func (t *ackTracker) kind(distance int) FrameKind {
 	switch {
@@ -143,8 +143,8 @@ func (t *ackTracker) ack(a Ack) error {
 	w := a.wire()
 	newest := t.next - 1
 	if w.Width() < 16 {
-		// The window of such an ack begins after a baseline that the encoder used. So an ack that
-		// is new acks one of the next payloads, however long no other ack arrived.
+		// The window of a genuine ack begins after a baseline that the encoder used. So a new ack
+		// refers to one of the next ackWindow payloads, even after a long time without acks.
 		newest = min(newest, t.resolved+ackWindow-1)
 	}
 	behind := w.Behind(newest)
@@ -173,9 +173,9 @@ func (t *ackTracker) ack(a Ack) error {
 }
 
 // resolve determines from an ack of payload n which payloads the decoder processed. It opens a new
-// epoch if the state of the decoder cannot be known: if the window does not reach back to the
-// payloads whose status is known, or if the ack covers the whole epoch but not the payloads acked
-// before, because then the decoder was replaced.
+// epoch if the state of the decoder is unknown. This is the case if the window does not reach back
+// to the payloads with a known status. It is also the case if the ack covers the whole epoch but
+// omits payloads that were acked before: the decoder was replaced.
 func (t *ackTracker) resolve(a Ack, n uint64) {
 	span := uint64(a.Len)
 	unknown := n - t.resolved
@@ -206,8 +206,8 @@ func (t *ackTracker) resolve(a Ack, n uint64) {
 	t.resolved = n + 1
 }
 
-// process repeats the decoder's processing of payload n. It accepted each frame newer than all
-// before, or only the newest frame of a payload that reset it.
+// process repeats the decoder's processing of payload n. The decoder accepted each frame newer than
+// all before it or, if the payload reset it, only the newest frame.
 func (t *ackTracker) process(n uint64) {
 	after := t.resolved
 	if t.hasBase {
@@ -225,8 +225,8 @@ func (t *ackTracker) process(n uint64) {
 	t.accept(n, t.sent.Get(n).shape())
 }
 
-// accept records that the decoder accepted frame n, and the shape of the payload whose newest frame
-// it is.
+// accept records that the decoder accepted frame n. s is the shape of the payload whose newest
+// frame is n.
 func (t *ackTracker) accept(n uint64, s adaptive.Shape) {
 	t.base, t.hasBase = n, true
 	t.sent.Get(n).delivered = true
@@ -253,9 +253,9 @@ func (t *ackTracker) reset() {
 	t.known.Reset()
 }
 
-// repairs returns how many times a payload can be repeated by the deadline of all its frames after
-// its ack did not arrive. It is 0 while acks do not show losses, and while no payload of the last
-// two deadlines was acked, because nothing arrives then.
+// repairs returns how many times a payload can be repeated before the deadline of its frames, after
+// its ack has failed to arrive. It is 0 while acks are too unreliable to reveal losses, and while
+// no payload of the last two deadlines was acked, because the path is then interrupted.
 func (t *ackTracker) repairs() int {
 	a := &t.repair.acks
 	silent := t.next-t.resolved > 2*uint64(t.deadline)
@@ -265,9 +265,10 @@ func (t *ackTracker) repairs() int {
 	return max(0, min(t.deadline, MaxRepairAge)-t.batch-a.usual())
 }
 
-// overdue returns how many more times payload n is to be repeated because it is lost or its ack is
-// overdue, and the number of ticks after this one in which that helps all frames that only this
-// payload brings. Only frames before the given one count.
+// overdue returns how many more times payload n is to be repeated, because it is lost or its ack is
+// overdue. left is the number of later ticks in which a repetition still meets the deadline of all
+// frames that only this payload contains. Frames with a
+// sequence of before or higher are ignored.
 func (t *ackTracker) overdue(n, before uint64) (copies, left int) {
 	f := t.sent.Get(n)
 	if f == nil || f.fresh == 0 || t.repair.payloads.Get(n) == nil || n >= t.resolved && int(t.next-1-n) <= t.repair.acks.usual() {
@@ -292,8 +293,8 @@ func (t *ackTracker) repairable() uint64 {
 	return max(t.opened, t.next-1-min(age, t.next-1))
 }
 
-// repairIsDue reports whether a payload has to be repeated in this tick, because it could otherwise
-// not be repeated as often as planned.
+// repairIsDue reports whether a payload must be repeated in this tick, because later ticks leave
+// too few opportunities for the planned repetitions.
 func (t *ackTracker) repairIsDue() bool {
 	if t.repairs() == 0 {
 		return false

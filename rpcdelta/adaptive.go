@@ -11,8 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// newCoder returns the coder of a codec for frames that refer to the last ring frames in known.
-// Payloads whose baseline is older than the state can be decoded from the last checkpoints.
+// newCoder returns the coder of a codec. Frames refer to the last ring frames in known. Late
+// payloads, whose baseline is older than the state, are decoded from the last checkpoints.
 func newCoder(s *schema.Schema, codec Codec, p *prior.Prior, ring int, known *adaptive.Frames, scratch *adaptive.Coder, checkpoints int) coder {
 	if codec == RLE {
 		return rleCoder{packed.NewCodec(packed.Of(s))}
@@ -30,12 +30,12 @@ func newCoder(s *schema.Schema, codec Codec, p *prior.Prior, ring int, known *ad
 // docs/spec/adaptive.md.
 type adaptiveCoder struct {
 	coder       *adaptive.Coder
-	known       *adaptive.Frames // accepted frames
+	known       *adaptive.Frames
 	model       *adaptive.Model
-	state       *adaptive.State // at the newest baseline
+	state       *adaptive.State // learned up to the newest baseline
 	checkpoints checkpoints
 	using       *adaptive.State  // state of the current payload: state, or a checkpoint
-	payload     adaptive.Payload // the current payload, as the codec sees it
+	payload     adaptive.Payload // the current payload in the codec's representation
 }
 
 func (c *adaptiveCoder) learn(base uint64) bool {
@@ -67,12 +67,12 @@ func (c *adaptiveCoder) minKeyframeBytes(f *schema.Frame) int { return c.model.M
 
 func (c *adaptiveCoder) keyframeBytes(f *schema.Frame) int { return c.model.KeyframeBytes(f) }
 
-// view returns p as the codec sees it.
+// view returns p in the codec's representation.
 func (c *adaptiveCoder) view(p *payload) *adaptive.Payload {
 	c.payload = p.Payload
 	if !p.HasBase {
 		// A keyframe does not depend on its sequence number, and a new decoder knows only the low
-		// 16 bits of it.
+		// 16 bits of the sequence.
 		c.payload.Newest = MaxFrames - 1
 	}
 	return &c.payload
@@ -130,12 +130,12 @@ func modelOf(s *schema.Schema, p *prior.Prior) *adaptive.Model {
 
 const (
 	maxCheckpoints     = 8
-	repairCheckpoints  = 3 // for the delay of a repeated payload
+	repairCheckpoints  = 3 // further checkpoints, because of the delay of repeated payloads
 	checkpointInterval = 6 // minimum distance of two checkpoints, in frames
 )
 
-// checkpoints are copies of earlier learned states. Late payloads have older baselines, as many as
-// there are acks in flight. The zero value saves nothing.
+// checkpoints are copies of earlier learned states. A late payload has an older baseline, by as
+// many frames as acks are in flight. The zero value saves nothing.
 type checkpoints struct {
 	states  []*adaptive.State // ring buffer
 	saved   int               // number of states saved since the last reset
@@ -150,7 +150,7 @@ func newCheckpoints(m *adaptive.Model, ring, n int) checkpoints {
 	return c
 }
 
-// save saves s, which is about to learn up to base, unless the last checkpoint is recent.
+// save copies s before it learns up to base, unless the last checkpoint is recent.
 func (c *checkpoints) save(s *adaptive.State, base uint64) {
 	at, ok := s.Newest()
 	if !ok || base <= at || c.states == nil {
@@ -165,8 +165,8 @@ func (c *checkpoints) save(s *adaptive.State, base uint64) {
 	c.saved++
 }
 
-// restore returns the state at base, or nil if base is too old. The state is valid until the next
-// call.
+// restore returns the learned state at base, or nil if base is too old. The state is valid until
+// the next call.
 func (c *checkpoints) restore(base uint64, known *adaptive.Frames) *adaptive.State {
 	for i := c.saved - 1; i >= max(0, c.saved-len(c.states)); i-- {
 		s := c.states[i%len(c.states)]

@@ -82,9 +82,9 @@ type Info struct {
 	// HeaderBits and PayloadBits are the sizes of the header and of the coded part of the payload.
 	// Of the frames of one payload, only the newest has them.
 	HeaderBits, PayloadBits int
-	// Redundant is the number of frames before this one in its payload, held frames included. Held
-	// is the number of those that no earlier payload contained. Only the encoder sets Held, since
-	// the decoder cannot tell.
+	// Redundant is the number of frames before this one in its payload, including held frames. Held
+	// is the number of them that no earlier payload contained. Only the encoder sets Held, since
+	// the decoder cannot know it.
 	Redundant, Held int
 }
 
@@ -116,8 +116,8 @@ var ErrTooLarge = errors.New("rpcdelta: frame too large")
 // epoch that the encoder did not open.
 var ErrAck = errors.New("rpcdelta: impossible ack")
 
-// reach returns the maximum age of a baseline: the smaller of both rings, ring frames, holds it,
-// and the codec looks back that far.
+// reach returns the maximum age of a baseline in frames. ring is the size of the smaller of the two
+// rings.
 func (c Codec) reach(ring int) uint64 {
 	if c == Adaptive {
 		ring = min(ring, adaptive.MaxRing)

@@ -12,7 +12,7 @@ import (
 // payload holds the frames of one payload, each coded against the one before it.
 type payload struct {
 	adaptive.Payload
-	baseline schema.Frame // the frame Base, if HasBase is set
+	baseline schema.Frame // the baseline, frame Base, if HasBase is set
 }
 
 // oldest returns the sequence of the first frame.
@@ -26,16 +26,15 @@ func (p *payload) reference() *schema.Frame {
 }
 
 // coder encodes and decodes payloads at one end of a stream. It holds the learned state of the
-// codec, which is a function of the frames accepted since the last reset, in order, and of nothing
-// else.
+// codec, which is a function of the frames accepted since the last reset, in order.
 type coder interface {
 	// encode appends the payload's coded part to its header and returns the approximate size of the
 	// oldest frame in bytes. It reports false if a difference from the baseline does not fit.
 	encode(dst []byte, p *payload) (out []byte, oldest int, ok bool)
 	// decode decodes src, which starts with the header's last byte if that has free bits. p has
-	// room for MaxFrames frames and is cut to those received.
+	// room for MaxFrames frames; decode shortens it to the frames received.
 	decode(p *payload, src []byte) error
-	// measure reports the cost of the parts of the payload that was just encoded or decoded to m,
+	// measure reports the cost of the parts of the payload that was last encoded or decoded to m,
 	// and returns the total in bits.
 	measure(p *payload, m cost.Meter) (bits float64)
 	// keyframeBytes returns the approximate size of a keyframe in bytes: at most one byte too many,
@@ -46,12 +45,12 @@ type coder interface {
 	// learn learns the accepted frames up to base, so that a payload can be coded against it. It
 	// reports false if newer frames have been learned already.
 	learn(base uint64) bool
-	// pass is called before frame n is accepted. It learns frames that could not be learned without
-	// the frames that n overwrites.
+	// pass is called before frame n is accepted. It learns frames whose learning needs frames that
+	// n will overwrite.
 	pass(n uint64)
 	// reset returns to the initial state.
 	reset()
-	// hash returns a hash of the state at the frame of the last learn.
+	// hash returns a hash of the learned state at the last learned frame.
 	hash() uint16
 }
 

@@ -76,11 +76,11 @@ type EncoderConfig struct {
 	// MaxBatchDelay is the maximum number of later frames that a held frame waits for, 0 to
 	// MaxHeld-1; see [Encoder.Due]. Only the adaptive codec can batch.
 	MaxBatchDelay int
-	// Deadline is the number of frames after its own at which a frame is of no more use to the
-	// decoder: the last of its redundant copies leaves by then. 0 means that there is no deadline.
+	// Deadline is the number of frames after which a frame is useless to the decoder. Its last
+	// redundant copy is sent by then. 0 means no deadline.
 	Deadline int
-	// UrgentLoss is the share of urgent frames of which all payloads that leave in consecutive
-	// ticks may be lost; default 1.5 %. Further copies leave with later frames.
+	// UrgentLoss is the permitted probability that all copies of an urgent frame in consecutive
+	// ticks are lost; default 1.5 %. Further copies are sent with later frames.
 	UrgentLoss float64
 	// Repair repeats payloads whose acks are overdue, where the deadline permits, instead of
 	// repeating all frames; see [Encoder.AppendRepair]. The decoder must have a
@@ -94,7 +94,7 @@ type EncoderConfig struct {
 	// means the built-in one.
 	Prior *prior.Prior
 	// Reliable means that the channel delivers every payload in order. The baseline is always the
-	// frame before, and there are no acks.
+	// previous frame, and there are no acks.
 	Reliable bool
 }
 
@@ -142,11 +142,11 @@ type DecoderConfig struct {
 	// DeliverLate delivers frames of payloads that arrive out of order, marked as late, instead of
 	// dropping them. They never become baselines.
 	DeliverLate bool
-	// RepairTime is the encoder's Deadline less its MaxBatchDelay if it has Repair, else 0: an ack
-	// that takes less time lets it repeat a lost payload, see [Decoder.AckPays]. If it is not 0,
-	// frames of payloads up to about 20 frames late are delivered too.
+	// RepairTime is the encoder's Deadline less its MaxBatchDelay if it has Repair, else 0. If an
+	// ack takes less time, the encoder can repeat a lost payload, see [Decoder.AckPays]. If
+	// RepairTime is not 0, frames of payloads up to about 20 frames late are delivered too.
 	RepairTime int
-	// Prior is that of the encoder; nil means the built-in one.
+	// Prior is the encoder's prior; nil means the built-in one.
 	Prior *prior.Prior
 	// Reliable means that the channel delivers every payload in order.
 	Reliable bool
@@ -154,8 +154,7 @@ type DecoderConfig struct {
 	Scratch *Scratch
 }
 
-// checkpoints returns the number of earlier states of the codec from which late payloads are
-// decoded.
+// checkpoints returns the number of earlier codec states to keep for decoding late payloads.
 func (c *DecoderConfig) checkpoints() int {
 	switch {
 	case c.DeliverLate:

@@ -11,7 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// maxLate is the maximum number of newer payloads that may arrive before one that is still
+// maxLate is the maximum number of newer payloads that may arrive before a payload that is still
 // delivered.
 const maxLate = seq.WindowSize
 
@@ -40,8 +40,8 @@ type Scratch struct {
 	out     []Delivery
 }
 
-// NewScratch returns scratch memory for frames of schema s. It grows with a decoder whose frames
-// are larger.
+// NewScratch returns scratch memory for frames of schema s. It grows if a decoder has larger
+// frames.
 func NewScratch(s *schema.Schema) *Scratch {
 	x := &Scratch{out: make([]Delivery, 0, MaxFrames)}
 	frames := s.NewFrames(len(x.frames))
@@ -64,7 +64,7 @@ func (x *Scratch) fit(s *schema.Schema) {
 	}
 }
 
-// shape sets the sizes of the frames, for which there is room: components and byte strings.
+// shape sets the numbers of components and byte strings of the frames. The memory must suffice.
 func (x *Scratch) shape(ints, strs int) {
 	if f := x.frames[0]; len(f.Ints) == ints && len(f.Bytes) == strs {
 		return
@@ -87,21 +87,21 @@ type Decoder struct {
 	cfg         DecoderConfig
 	coder       coder
 	ring        *adaptive.Frames // frames accepted in this epoch
-	reach       uint64           // maximum age of a frame that another refers to
+	reach       uint64           // maximum distance from a frame to its reference
 	scratch     *Scratch
-	ints, strs  int // of a frame
+	ints, strs  int // numbers of components and byte strings of a frame
 	profiler    profiler
 	explanation *inspect.Explanation // or nil
 
-	processed   seq.Window // payloads; empty before the first one was accepted
-	delivered   seq.Window // frames
+	processed   seq.Window // window of payloads; empty before the first one was accepted
+	delivered   seq.Window // window of frames
 	epoch       uint8
 	first       uint64 // first payload processed in this epoch
 	known       uint64 // the encoder knows the status of all payloads below this one
 	resetReason error  // why the next acks request a reset, or nil
 	ackDue      bool
 	ackRate     ackRate
-	decoded     int // see Decoded
+	decoded     int // result of Decoded
 }
 
 // NewDecoder returns a decoder for frames of schema s. An error names the invalid setting.
@@ -113,8 +113,8 @@ func NewDecoder(s *schema.Schema, cfg DecoderConfig) (*Decoder, error) {
 		cfg.Scratch = NewScratch(s)
 	}
 	cfg.Scratch.fit(s)
-	// The ring holds possible baselines and, if payloads of any delay are decoded, those that newer
-	// frames would have evicted by then.
+	// The ring holds possible baselines. If late payloads are decoded, it also holds baselines that
+	// newer frames would have evicted before the payloads arrive.
 	capacity := cfg.Ring
 	if cfg.DeliverLate && cfg.Codec == Adaptive {
 		capacity += maxLate
@@ -163,9 +163,9 @@ func (d *Decoder) Decode(payload []byte) ([]Delivery, error) {
 // one of MaxFrames.
 func (d *Decoder) Decoded() int { return d.decoded }
 
-// accept decodes a payload that is newer than all before, and delivers its new frames. Of a payload
-// that resets the decoder only the newest becomes a baseline, because the encoder does not know
-// which of the others are new.
+// accept decodes a payload that is newer than all before, and delivers its new frames. If the
+// payload resets the decoder, only its newest frame becomes a baseline, because the encoder does
+// not know which of the others were new to the decoder.
 func (d *Decoder) accept(h wire.Header, n uint64, b []byte) ([]Delivery, error) {
 	kind := d.kind(h)
 	if kind == 0 {
@@ -198,7 +198,7 @@ func (d *Decoder) accept(h wire.Header, n uint64, b []byte) ([]Delivery, error) 
 	}
 	d.finish(&h, len(b))
 	d.processed.Add(n)
-	if !p.Repeats { // so no payload has the sequence of an older frame
+	if !p.Repeats { // no payload has the sequence of an older frame
 		for q := max(p.oldest(), after); q < n; q++ {
 			d.processed.Add(q)
 		}
@@ -342,8 +342,8 @@ func (d *Decoder) finish(h *wire.Header, size int) {
 	}
 }
 
-// requestReset makes the next acks request a reset if err requires one. After a desync, no frame
-// remains a baseline, because those coded against the wrong one are wrong too.
+// requestReset makes the next acks request a reset if err requires one. After a desync, all
+// baselines are discarded, because frames coded against a wrong baseline are wrong too.
 func (d *Decoder) requestReset(err error) {
 	switch {
 	case errors.Is(err, ErrDesync):
@@ -358,7 +358,7 @@ func (d *Decoder) requestReset(err error) {
 }
 
 // AskReset makes the next acks request a reset, as if a baseline were missing. Payloads after the
-// reset can be decoded without those before it. It has no effect before the first payload and on a
+// reset can be decoded without earlier payloads. It has no effect before the first payload and on a
 // reliable channel.
 func (d *Decoder) AskReset() {
 	if d.processed.Any && !d.cfg.Reliable {
@@ -370,11 +370,11 @@ func (d *Decoder) AskReset() {
 // since the last AppendAck. It is always false on a reliable channel.
 func (d *Decoder) AckDue() bool { return d.ackDue && !d.cfg.Reliable }
 
-// AckPays reports whether an ack is worth its bits now, if it costs the given number of bits in
-// addition to its own. Rarer acks cost less, but make baselines older and deltas larger. The rate
-// with the lowest sum is estimated from the payloads. A request for a reset always pays, and so
-// does each ack while payloads are lost if the encoder can repeat them by their deadline; delay is
-// the number of frames from a payload to its ack.
+// AckPays reports whether an ack now saves more bits than it costs. overhead is its cost in bits in
+// addition to its own size. Rarer acks cost less, but make baselines older and deltas larger; the
+// best rate is estimated from the payloads. A request for a reset always pays. While payloads are
+// lost, every ack pays if the encoder can repeat payloads by their deadline. delay is the number of
+// frames from a payload to its ack.
 func (d *Decoder) AckPays(overhead, delay int) bool {
 	if !d.AckDue() {
 		return false
@@ -392,8 +392,8 @@ func (d *Decoder) AppendAck(dst []byte) []byte {
 	d.ackRate.last = d.processed.Newest
 	a := Ack{RPC: uint8(d.cfg.RPC), ResetReason: d.resetReason, None: !d.processed.Any}
 	if d.processed.Any {
-		// The encoder used frame known-1 as a baseline, or known is the first of the epoch, so it
-		// needs the status of the payloads since.
+		// The encoder used frame known-1 as a baseline, or known is the first payload of the epoch.
+		// In both cases it needs the status of the payloads from known on.
 		newest := d.processed.Newest
 		need := newest - min(max(d.known, d.first), newest)
 		a.Epoch, a.Seq, a.Whole = d.epoch, uint16(newest), need <= ackWindow && d.known <= d.first

@@ -16,7 +16,7 @@ import (
 type Encoder struct {
 	payloadWriter
 	format   *packed.Format
-	urgency  *urgency // nil if no frame has waited
+	urgency  *urgency // nil until frames can be held
 	schedule schedule
 	profiler profiler
 }
@@ -130,15 +130,16 @@ func (e *Encoder) store(f *schema.Frame) {
 	}
 }
 
-// Urgent reports whether the held frames should not wait because one of them is urgent, or because
-// a recent frame was and its redundant copies are not sent yet. Without MaxBatchDelay, no frame is
-// urgent before the first call of Hold.
+// Urgent reports whether the held frames should be sent now because one of them is urgent, or
+// because redundant copies of a recent urgent frame are still to be sent. Without MaxBatchDelay, no
+// frame is urgent before the first call of Hold.
 func (e *Encoder) Urgent() bool { return e.held > 0 && e.hurries() }
 
-// Due reports whether the held frames are to be sent now, in the tick of the newest: because one of
-// them has waited for MaxBatchDelay frames; because it is urgent, that is a discrete field changed
-// or the model did not expect its values, or a recent frame was, and its redundant copies are not
-// sent yet; or because their copies could otherwise not leave by the deadline.
+// Due reports whether the held frames are to be sent now, in the tick of the newest one. This is
+// the case if one of them has waited for MaxBatchDelay frames, or if their copies could otherwise
+// not be sent by the deadline. It is also the case if one is urgent: a discrete field changed, or
+// the model did not expect its values. While redundant copies of a recent urgent frame are still to
+// be sent, held frames are due too.
 func (e *Encoder) Due() bool {
 	switch {
 	case e.held == 0:
@@ -214,16 +215,16 @@ func (e *Encoder) finish(n uint64, h wire.Header, size, older, fresh int) Info {
 // second time, and does not allocate once warm. It panics if p is of another schema.
 func (e *Encoder) Measure(p *Profile) { e.profiler = newProfiler(p, e.format) }
 
-// Ack processes an ack of the decoder. Old and repeated acks have no effect, and neither has an ack
-// for which it returns [ErrAck].
+// Ack processes an ack of the decoder. Old and repeated acks have no effect. Neither do acks for
+// which it returns [ErrAck].
 func (e *Encoder) Ack(a Ack) error { return e.ack(a) }
 
 // DeliveryStats returns the statistics of the payloads and frames sent so far. They are zero on a
 // reliable channel, which has no acks.
 func (e *Encoder) DeliveryStats() DeliveryStats { return e.stats }
 
-// SetRedundancy changes EncoderConfig.Redundancy for the frames from the next on. The error is that
-// of [EncoderConfig.Check], and leaves the setting unchanged.
+// SetRedundancy changes EncoderConfig.Redundancy from the next frame on. If n is invalid, it
+// returns the error of [EncoderConfig.Check] and leaves the setting unchanged.
 func (e *Encoder) SetRedundancy(n int) error {
 	cfg := e.cfg
 	cfg.Redundancy = n
@@ -235,7 +236,7 @@ func (e *Encoder) SetRedundancy(n int) error {
 	return nil
 }
 
-// LimitRedundancy limits redundancy to the frames of n older payloads from now on, independent of
+// LimitRedundancy limits redundancy to the frames of n older payloads, independently of
 // EncoderConfig.Redundancy and [Encoder.SetRedundancy]. The initial limit is MaxRedundancy.
 func (e *Encoder) LimitRedundancy(n int) {
 	e.redundancy.limit = min(max(n, 0), MaxRedundancy)
@@ -250,15 +251,15 @@ func (e *Encoder) Redundancy() int { return e.redundancy.max() }
 func (e *Encoder) Loss() (share, burst float64) { return e.redundancy.loss.estimates() }
 
 // AppendRepair appends a payload that is to be repeated because its ack is overdue, or returns dst
-// unchanged if there is none. Call it after [Encoder.AppendHeld] until then; the payloads may leave
-// in one datagram. They have at most RedundancyBytes in all. The decoder must have a RepairTime. It
-// does not allocate once warm.
+// unchanged if there is none. After [Encoder.AppendHeld], call it until it returns dst unchanged;
+// the payloads may share one datagram. In total they have at most RedundancyBytes. The decoder must
+// have a RepairTime. It does not allocate once warm.
 func (e *Encoder) AppendRepair(dst []byte) []byte {
 	r := &e.repair
 	if e.repairs() == 0 {
 		return dst
 	}
-	oldest := e.next - 1 - uint64(e.sent.Get(e.next-1).older) // of the payload in the same datagram
+	oldest := e.next - 1 - uint64(e.sent.Get(e.next-1).older) // oldest frame of the payload in the same datagram
 	for r.next = max(r.next, e.repairable()); r.next < oldest; {
 		n := r.next
 		r.next++

@@ -4,23 +4,22 @@ package rpcdelta
 // tick of its newest frame.
 type schedule struct {
 	urgent   uint64 // newest urgent frame
-	payloads uint8  // payloads that are to contain it, each in the next tick
+	payloads uint8  // number of payloads planned to contain it, in consecutive ticks
 }
 
-// hurry requests that frame n leaves in its tick, and that payloads in the next ticks contain it
-// until it is acked or that many did. Frames between it and an earlier one that is not finished
-// share its payloads.
+// hurry requests that frame n is sent in its tick, and repeated in consecutive ticks until it is
+// acked or the given number of payloads contain it. Frames between n and an earlier urgent frame
+// with copies left share its payloads.
 func (e *Encoder) hurry(n uint64, payloads int) {
 	if e.hurries() && payloads == 1 {
-		return // the payload of the earlier one contains it
+		return // the payload of the earlier urgent frame contains n
 	}
 	e.schedule = schedule{n, uint8(payloads)}
 	f := e.sent.Get(n)
 	f.early = max(f.early, uint8(payloads))
 }
 
-// hurries reports whether the newest urgent frame has to leave in this tick, for the first time or
-// again.
+// hurries reports whether the newest urgent frame, or a copy of it, must be sent in this tick.
 func (e *Encoder) hurries() bool {
 	s := &e.schedule
 	if s.payloads == 0 || e.hasBase && e.base >= s.urgent {
@@ -30,8 +29,8 @@ func (e *Encoder) hurries() bool {
 	return f != nil && f.payloads < s.payloads
 }
 
-// isLate reports whether this is the last tick in which all planned payloads of a frame can still
-// leave by its deadline, one in each tick.
+// isLate reports whether this is the last tick from which all planned payloads of a frame can be
+// sent by its deadline, one per tick.
 func (e *Encoder) isLate() bool {
 	if e.cfg.Deadline == 0 || e.redundancy.setting != RedundancyAuto {
 		return false
@@ -39,7 +38,7 @@ func (e *Encoder) isLate() bool {
 	newest := e.next - 1
 	for q := range e.repeatable(newest) {
 		f := e.sent.Get(q)
-		left := e.maxAge - int(newest-q) // ticks after this one
+		left := e.maxAge - int(newest-q) // ticks left after this one
 		if int(e.redundancy.limited(min(f.early, f.must))) > int(f.payloads)+left {
 			return true
 		}
@@ -47,8 +46,8 @@ func (e *Encoder) isLate() bool {
 	return false
 }
 
-// countPayload records that payload n is sent, with the given number of older frames. Frames that
-// were to be repeated but did not fit do not get another chance.
+// countPayload records that payload n is sent with the given number of older frames. Frames that
+// did not fit lose this planned copy.
 func (e *Encoder) countPayload(n uint64, older int) {
 	e.sent.Get(n).payloads++
 	for q := range e.repeatable(n) {

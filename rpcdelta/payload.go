@@ -16,8 +16,8 @@ type payloadWriter struct {
 }
 
 // append appends the header and the coded part of payload n, whose newest frame is f. The payload
-// contains the last fresh frames and, if they fit, older frames of which copies are planned. older
-// is the number of frames before f. It reports false if even the fresh frames do not fit.
+// contains the last fresh frames and, if they fit, older frames with planned copies. The result
+// older is the number of frames before f. It reports false if even the fresh frames do not fit.
 func (w *payloadWriter) append(dst []byte, f *schema.Frame, n uint64, fresh int) (h wire.Header, out []byte, older int, ok bool) {
 	for older = w.older(n, fresh); older >= fresh-1; {
 		h, out = w.appendFrames(dst, f, n, older, older >= fresh)
@@ -37,7 +37,7 @@ func (w *payloadWriter) append(dst []byte, f *schema.Frame, n uint64, fresh int)
 }
 
 // appendFrames appends the header and the coded part of frame n and the given number of frames
-// before it. The oldest frame is coded against a baseline, unless it is smaller without one.
+// before it. The oldest frame is coded against a baseline, or as a keyframe if that is smaller.
 func (w *payloadWriter) appendFrames(dst []byte, f *schema.Frame, n uint64, older int, repeats bool) (wire.Header, []byte) {
 	p := &w.payload
 	p.Frames, p.Newest, p.Base, p.Repeats = p.Frames[:0], n, w.base, repeats
@@ -59,15 +59,15 @@ func (w *payloadWriter) appendFrames(dst []byte, f *schema.Frame, n uint64, olde
 	return keyframe.header, append(dst, keyframe.out...)
 }
 
-// keyframeIsLarger reports whether a payload of f without a baseline certainly has more than n
-// bytes. n is rounded down, and the size of f is not known to the byte.
+// keyframeIsLarger reports whether a keyframe payload of f is certainly larger than n bytes. It
+// allows for n being rounded down and for the estimated size of f.
 func (w *payloadWriter) keyframeIsLarger(f *schema.Frame, n int) bool {
 	n += 1 - wire.LongHeader
 	return n < w.coder.minKeyframeBytes(f) || n < w.coder.keyframeBytes(f)
 }
 
-// keyframeSize returns the size in bytes of a payload of f alone without a baseline: an estimate if
-// the frame certainly fits, exact otherwise.
+// keyframeSize returns the size in bytes of a keyframe payload with the single frame f: an estimate
+// if the frame certainly fits, exact otherwise.
 func (w *payloadWriter) keyframeSize(f *schema.Frame) int {
 	if n := wire.LongHeader + w.coder.keyframeBytes(f); n+maxUnderestimate <= w.cfg.MaxPayload {
 		return n
@@ -80,9 +80,9 @@ func (w *payloadWriter) keyframeSize(f *schema.Frame) int {
 // attempt is the result of coding a payload in one way.
 type attempt struct {
 	header wire.Header
-	out    []byte // nil if the payload cannot be coded in this way
-	size   int    // bytes, without a hash
-	first  int    // bytes of the header and the oldest frame
+	out    []byte // nil: the payload cannot be coded in this way
+	size   int    // size in bytes, without a hash
+	first  int    // size of the header and the oldest frame, in bytes
 }
 
 // tryDelta appends the payload coded against its baseline, with a hash if one is due and fits.

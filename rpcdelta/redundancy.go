@@ -2,20 +2,20 @@ package rpcdelta
 
 import "math"
 
-// redundancy decides from the loss that acks report how many payloads contain each frame. Payloads
-// are taken to be lost independently or in bursts; numbers of payloads alternate so that the mean
-// probability of a frame that no payload delivers meets the target.
+// redundancy decides from the reported loss how many payloads contain each frame. It assumes that
+// payloads are lost independently or in bursts. The number of copies alternates between two values,
+// so that the mean probability that all copies of a frame are lost meets the target.
 type redundancy struct {
 	setting  int     // EncoderConfig.Redundancy; RedundancyOff if a payload cannot contain several frames
-	limit    int     // maximum number of copies, whatever is planned
+	limit    int     // maximum number of copies
 	deadline int     // EncoderConfig.Deadline
 	target   float64 // maximum share of lost frames
-	urgent   float64 // maximum share of urgent frames that loss delays by more than the next ticks
+	urgent   float64 // permitted probability that all copies of an urgent frame in consecutive ticks are lost
 	loss     lossMeter
-	lost     [MaxFrames + 2]float64 // probability that so many consecutive payloads are lost
-	budget   float64                // target, less what the estimates may be wrong by
-	copies   int                    // copies of most frames; others have one more
-	excess   float64                // sum of the frames' probabilities to be lost, less their targets
+	lost     [MaxFrames + 2]float64 // probability that the given number of consecutive payloads is lost
+	budget   float64                // target, reduced by the uncertainty of the loss estimate
+	copies   int                    // number of copies of most frames; others have one more
+	excess   float64                // sum over frames of loss probability minus target
 }
 
 func newRedundancy(c *EncoderConfig) redundancy {
@@ -31,13 +31,13 @@ func (r *redundancy) configure(c *EncoderConfig) {
 	r.replan()
 }
 
-// replan computes the number of copies that new frames have with the loss observed so far.
+// replan computes the number of copies of new frames from the observed loss.
 func (r *redundancy) replan() {
 	loss := r.loss.assume()
 	for n := range r.lost {
 		r.lost[n] = r.loss.allLost(loss, n)
 	}
-	observed := loss * float64(r.loss.seen) // losses on which the estimate is based
+	observed := loss * float64(r.loss.seen) // number of losses that the estimate is based on
 	r.budget = r.target * observed / (observed + uncertainLosses)
 	if r.copies = max(0, r.setting); r.setting != RedundancyAuto {
 		return
@@ -47,20 +47,20 @@ func (r *redundancy) replan() {
 	}
 }
 
-// everyPayload is the number of payloads of a frame that all payloads until its deadline contain.
+// everyPayload requests that every payload until a frame's deadline contains it.
 const everyPayload = math.MaxUint8
 
-// payloads returns the number of payloads that are to contain the next frame, and for how many of
-// them held frames leave early where a deadline requires that. A copy that needs a datagram of its
-// own costs far more than one in a payload that leaves anyway, so only the latter are planned
-// unless they do not suffice.
+// payloads returns the number of payloads that are to contain the next frame. must is the number of
+// them for which held frames are sent early, if a deadline requires it. A copy in a datagram of its
+// own costs far more than a copy in a payload that is sent anyway, so must excludes the additional
+// copy of some frames unless the target is missed without it.
 func (r *redundancy) payloads() (planned, must uint8) {
 	n := r.copies + 1
 	switch {
 	case r.setting != RedundancyAuto:
 		return uint8(n), uint8(n)
 	case r.deadline > 0 && r.loss.bursts():
-		return everyPayload, 0 // the losses of a burst leave no other chance
+		return everyPayload, 0 // a loss burst leaves no other chance
 	}
 	must = uint8(n)
 	if r.lost[n] > r.target && r.excess+r.lost[n]-r.budget > 0 {
@@ -73,7 +73,7 @@ func (r *redundancy) payloads() (planned, must uint8) {
 	return uint8(n), must
 }
 
-// limited returns a number of payloads within the limit.
+// limited returns the number of payloads, limited to the redundancy limit.
 func (r *redundancy) limited(payloads uint8) uint8 { return min(payloads, uint8(r.limit+1)) }
 
 // urgentPayloads returns the number of payloads in consecutive ticks that contain an urgent frame.
@@ -85,7 +85,7 @@ func (r *redundancy) urgentPayloads() int {
 	return n
 }
 
-// contained adjusts the excess for a frame that n payloads contain, not as many as were planned.
+// contained adjusts the excess for a frame that n payloads contain instead of the planned number.
 func (r *redundancy) contained(n, planned int) {
 	if r.setting == RedundancyAuto && max(n, planned) < len(r.lost) {
 		r.add(r.lost[n] - r.lost[planned])
@@ -105,28 +105,28 @@ func (r *redundancy) max() int {
 	return min(n, r.limit)
 }
 
-// lossMeter estimates from acks the probability that a payload is lost, and the probability that it
-// is lost if the one before was.
+// lossMeter estimates from acks the probability that a payload is lost, and the same probability
+// after a lost payload.
 type lossMeter struct {
 	loss   float64 // share of lost payloads
-	recent float64 // that of the last recentMemory payloads
+	recent float64 // share of lost payloads among the last recentMemory
 	again  float64 // share of lost payloads among those after a lost one
-	last   bool    // the last one was lost
+	last   bool    // whether the last payload was lost
 	seen   int     // payloads on which loss is based, at most lossMemory
 	lost   int     // lost payloads, at most againMemory
 }
 
 const (
-	// lossMemory is the number of payloads for which a loss affects lossMeter.loss, unless the
-	// share of lost payloads changes, recentMemory that for lossMeter.recent, and againMemory the
-	// number of losses for which one affects lossMeter.again.
+	// The estimates are exponential averages. lossMemory is the time constant of lossMeter.loss in
+	// payloads, recentMemory that of lossMeter.recent, and againMemory that of lossMeter.again in
+	// losses. lossMeter.loss is set to lossMeter.recent if the share of lost payloads changes.
 	lossMemory   = 1024
 	recentMemory = 256
 	againMemory  = 32
-	// uncertainLosses lowers the target where the estimate of the loss is based on few losses. The
-	// number of copies is then too low more often than it is too high.
+	// uncertainLosses lowers the target while the loss estimate is based on few losses. Without it,
+	// the number of copies would more often be too low than too high.
 	uncertainLosses = 8
-	// minMemory and minAgain are those of the first payloads and losses, which have more weight.
+	// minMemory and minAgain are the initial time constants, with which first samples weigh more.
 	minMemory = 16
 	minAgain  = 4
 )
@@ -152,17 +152,17 @@ func (m *lossMeter) observe(lost bool) {
 // changed reports whether the share of lost payloads has changed: chance alone hardly ever makes
 // the recent share differ by three times its standard deviation, or fall to an eighth.
 func (m *lossMeter) changed() bool {
-	const few = 4. / recentMemory // so that a few losses after a long time without any are no change
+	const few = 4. / recentMemory // a few losses after a long time without loss are no change
 	difference := m.recent - m.loss
 	return difference*difference*2*recentMemory > 9*max(m.loss, few) || m.recent < m.loss/8
 }
 
-// againNoise exceeds the usual error of lossMeter.again. A smaller difference from the loss does
-// not mean that losses come together.
+// againNoise exceeds the usual error of lossMeter.again. A smaller difference from lossMeter.loss
+// is no evidence of loss bursts.
 const againNoise = 0.1
 
-// allLost returns the probability that a number of consecutive payloads is lost if the share of
-// lost payloads is loss.
+// allLost returns the probability that the given number of consecutive payloads is lost. loss is
+// the share of lost payloads.
 func (m *lossMeter) allLost(loss float64, payloads int) float64 {
 	again := loss
 	if m.again > loss+againNoise {
@@ -171,15 +171,16 @@ func (m *lossMeter) allLost(loss float64, payloads int) float64 {
 	return loss * math.Pow(again, float64(payloads-1))
 }
 
-// A stream starts with the loss that mobile networks often have, until enough payloads have been
-// observed. Without it, the frames that are lost before the first ack of a loss would be late, or
+// A stream assumes the typical loss of mobile networks until enough payloads have been observed.
+// Without this assumption, frames lost before the first ack that reports loss would be late, or
 // never arrive.
 const (
 	assumedLoss = 0.05
 	assumeUntil = 32 // payloads
 )
 
-// assume returns the share of payloads that are lost, or an assumption until enough were observed.
+// assume returns the observed share of lost payloads, or the assumed share if too few payloads were
+// observed.
 func (m *lossMeter) assume() float64 {
 	return max(m.loss, assumedLoss*float64(assumeUntil-m.seen)/assumeUntil)
 }

@@ -2,14 +2,14 @@ package rpcdelta
 
 import "github.com/uplink-rpc/uplink/ringcache"
 
-// repair repeats payloads whose acks are overdue, as they were sent, if that is possible before the
-// deadline of their frames. It costs the copies of lost payloads only, where redundancy costs
-// copies of all. Time is counted in frames.
+// repair sends payloads again, unchanged, if their acks are overdue and the deadline of their
+// frames permits. It costs copies of lost payloads only, whereas redundancy costs copies of all
+// payloads. Time is counted in frames.
 type repair struct {
 	payloads *ringcache.Ring[[]byte] // sent payloads by sequence; nil if there is no repair
-	next     uint64                  // next payload that AppendRepair looks at
+	next     uint64                  // next payload that AppendRepair examines
 	limit    int                     // maximum number of bytes repeated in a tick
-	room     int                     // what is left of it
+	room     int                     // bytes that may still be repeated in this tick
 	acks     ackTimer
 }
 
@@ -30,21 +30,21 @@ func (r *repair) store(n uint64, payload []byte) {
 
 // ackTimer measures how long acks take.
 type ackTimer struct {
-	longest [2]int  // of the acks of this period and of the one before, from a payload to its ack
-	acks    int     // acks of this period
-	periods int     // at most 2
-	prompt  float64 // share of the acked payloads whose ack took no longer
+	longest [2]int  // longest delay of an ack, in the current and the previous period
+	acks    int     // acks in the current period
+	periods int     // number of periods so far, at most 2
+	prompt  float64 // share of acked payloads with an ack no later than the usual time
 }
 
 const (
 	ackPeriod = 32
-	// promptShare is the minimum share of prompt acks with which the lack of an ack means that a
-	// payload was lost; the acks themselves are lost too.
+	// promptShare is the minimum share of prompt acks. Below it, a missing ack does not show that
+	// the payload was lost, because acks are lost too.
 	promptShare  = 0.7
 	promptMemory = 32
 )
 
-// observe adds an ack of a payload that left delay frames ago.
+// observe adds an ack that arrived delay frames after its payload was sent.
 func (t *ackTimer) observe(delay int) {
 	t.longest[0] = max(t.longest[0], delay)
 	if t.acks++; t.acks == ackPeriod {
@@ -53,7 +53,7 @@ func (t *ackTimer) observe(delay int) {
 	}
 }
 
-// resolve adds a payload that was acked delay frames after it left.
+// resolve adds a payload that was acked delay frames after it was sent.
 func (t *ackTimer) resolve(delay int) {
 	prompt := 0.0
 	if delay <= t.usual() {
@@ -62,5 +62,5 @@ func (t *ackTimer) resolve(delay int) {
 	t.prompt += (prompt - t.prompt) / promptMemory
 }
 
-// usual returns the time within which nearly all acks arrive.
+// usual returns the time within which nearly all acks arrive, in frames.
 func (t *ackTimer) usual() int { return max(t.longest[0], t.longest[1]) }

@@ -66,8 +66,8 @@ func (s *Stats) Frames() uint64 { return s.Delta + s.Keyframe + s.Reset }
 // DeliveryStats counts the payloads and frames of an encoder by delivery status, as far as acks
 // report it. Payloads in flight at the end of an epoch are not counted.
 type DeliveryStats struct {
-	// Processed and Lost count payloads. Lost payloads never arrived or arrived too late. Payloads
-	// that were lost before the first payload of their epoch arrived are not counted.
+	// Processed and Lost count payloads. A lost payload never arrived or arrived too late. Payloads
+	// lost before the first processed payload of their epoch are not counted.
 	Processed, Lost uint64
 	// Delivered counts frames that the decoder returned in order. Missed counts frames between them
 	// of which no copy arrived in time.

@@ -6,44 +6,44 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// urgency decides which frames must not wait for later ones. A frame is urgent if a discrete field
-// changed, or if the model of the codec did not expect its values: their cost in bits, which is the
-// logarithm of their probability, is far above the usual one. It only affects when frames are sent,
-// so the ends need not agree.
+// urgency decides which frames must be sent without waiting for later ones. A frame is urgent if a
+// discrete field changed, or if the model of the codec did not expect its values: their cost in
+// bits (the negative logarithm of their probability) is far above the usual one. Urgency affects
+// only when frames are sent, so the ends need not agree on it.
 type urgency struct {
 	coder  *adaptiveCoder
 	fields []fieldUrgency
 	recent *adaptive.Frames // all frames, as if the decoder had accepted them
-	frame  frameUrgency     // of the frame that is being measured
+	frame  frameUrgency     // urgency of the frame that is being measured
 }
 
 // fieldUrgency is the urgency of one field.
 type fieldUrgency struct {
 	rule  urgencyRule
 	flags float64   // cost of the flags of the frame that is being measured
-	usual []float64 // mean cost of each component's changes; 0 before the first
+	usual []float64 // mean cost of each component's changes; 0 before the first change
 }
 
-// urgencyRule is what makes a frame urgent.
+// urgencyRule determines what makes a frame urgent.
 type urgencyRule uint8
 
 const (
 	neverUrgent      urgencyRule = iota
 	urgentUnexpected             // a value that the model did not expect
-	urgentNewValue               // that, or a change that the model did not expect
+	urgentNewValue               // an unexpected value, or an unexpected change
 	urgentChange                 // any change
 )
 
 const (
-	// surprise is the cost above the usual one, in bits, from which a value is unexpected: it is
-	// 65,000 times less likely than the usual ones.
+	// surprise is the cost in bits above the usual cost from which a value counts as unexpected: it
+	// is 65,000 times less likely than usual.
 	surprise = 16
-	// unexpectedChange is the cost in bits from which the flag of a change is unexpected: less than
-	// one frame of 16 in this state changes the field.
+	// unexpectedChange is the cost in bits from which a change counts as unexpected: in this state,
+	// fewer than one frame in 16 changes the field.
 	unexpectedChange = 4
 	// usualRate is the weight of a change in the mean cost.
 	usualRate = 1.0 / 16
-	// recentFrames is the number of frames that predictions from the frame before read.
+	// recentFrames is the number of frames that a prediction from the previous frame reads.
 	recentFrames = 8
 )
 
@@ -78,13 +78,13 @@ func ruleOf(l *schema.Layout) urgencyRule {
 	return urgentUnexpected
 }
 
-// frameUrgency is how a frame is sent.
+// frameUrgency determines when a frame and its copies are sent.
 type frameUrgency uint8
 
 const (
-	patient  frameUrgency = iota // it may wait
-	atOnce                       // at once: the model did not expect a value
-	repeated                     // at once, and so are its copies: an urgent field changed
+	patient  frameUrgency = iota // may wait for later frames
+	atOnce                       // sent without delay: the model did not expect a value
+	repeated                     // sent without delay, and so are its copies: an urgent field changed
 )
 
 // add adds frame seq, which follows the frame added last, and returns its urgency.

@@ -11,7 +11,7 @@ import (
 type flagInputs uint8
 
 const (
-	refChanged     flagInputs = 1 << iota // the reference differs from the frame before it
+	refChanged     flagInputs = 1 << iota // the reference differs from its predecessor
 	refChangedFar                         // the reference differs from the frame dist before it
 	lastFlagSet                           // the last flag coded was set
 	buttonsChanged                        // a bit set of the frame differs from its reference
@@ -35,7 +35,7 @@ type compFlag struct {
 	w    flagWeights
 }
 
-// lastFlagInput returns the input that a flag is to the next flag.
+// lastFlagInput returns the input that the next flag reads: whether this one was set.
 func lastFlagInput(changed bool) (x flagInputs) {
 	if changed {
 		x = lastFlagSet
@@ -69,7 +69,7 @@ func unionInputs(moved []byte) (x flagInputs) {
 	return x
 }
 
-// probability returns the probability that the flag is set, of 65536.
+// probability returns the probability that the flag is set, in units of 1/65536.
 func (w *flagWeights) probability(bias int16, x flagInputs) uint32 {
 	m := &inputMasks[x&(1<<numFlagInputs-1)]
 	s := int32(bias) + int32(w[0])&m[0] + int32(w[1])&m[1] + int32(w[2])&m[2] + int32(w[3])&m[3]
@@ -100,8 +100,8 @@ func addClamped(w *int16, d int32) {
 	*w = int16(max(-20000, min(20000, int32(*w)+d)))
 }
 
-// flagStep returns the step of the weights after a flag that was set with the given probability of
-// 65536. A larger shift means slower learning.
+// flagStep returns the step of the weights after a flag with the given predicted probability, in
+// units of 1/65536. A larger shift means slower learning.
 func flagStep(changed bool, probability uint32, shift int) int32 {
 	e := -int32(probability)
 	if changed {
@@ -114,7 +114,7 @@ func flagStep(changed bool, probability uint32, shift int) int32 {
 // squashBits is the number of low bits of log odds in Q11 that are ignored.
 const squashBits = 6
 
-// squash maps log odds in Q5 to a probability of 65536, at least 48 from either end.
+// squash maps log odds in Q5 to a probability in units of 1/65536, limited to 48 through 65488.
 var squash = func() (t [1 << (15 - squashBits)]uint16) {
 	// 65536/(1+exp(-i)) for i = -9..10, interpolated by cubics
 	knots := [20]int64{
@@ -144,7 +144,7 @@ type valueList struct {
 // frequentValues is the part of a valueList that coding reads.
 type frequentValues struct {
 	values   [listSize]int32
-	rankProb [listSize]uint16 // probability of a rank, if it is none of the ranks before
+	rankProb [listSize]uint16 // probability of a rank, given that no lower rank matched
 	anyProb  uint16           // probability that a changed value is in the list
 	n        uint8            // number of values
 	enabled  bool             // the list saves bits
@@ -170,8 +170,8 @@ func (l *frequentValues) rank(x int32) int {
 	return -1
 }
 
-// lastRank returns the last rank whose value is not ref. If the value is none of the ranks before,
-// it is this one.
+// lastRank returns the last rank whose value is not ref. If no lower rank matched, the value has
+// this rank for certain, so its bit is not coded.
 func (l *frequentValues) lastRank(ref int32) int {
 	n := int(min(l.n, listSize)) - 1
 	if n >= 0 && l.values[n] == ref {
@@ -217,8 +217,8 @@ func (l *valueList) addGain(saved int32) {
 	l.enabled = l.gain > 0
 }
 
-// insert adds x. If the list is full, x replaces the last value once the count of that has worn
-// off.
+// insert adds x. If the list is full, x decrements the count of the last value and replaces it once
+// that count is 0.
 func (l *valueList) insert(x int32) {
 	if l.n < listSize {
 		l.values[l.n], l.count[l.n] = x, 1

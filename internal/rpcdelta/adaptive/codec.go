@@ -28,9 +28,9 @@ type payloadCodec[M mode] struct {
 // a table, or raw bits.
 type step struct {
 	value      uint64
-	p0         uint32 // of a decision
-	bits       uint   // of raw bits
-	shape, row int    // of a symbol
+	p0         uint32 // probability of false; decisions only
+	bits       uint   // number of raw bits
+	shape, row int    // table; symbols only
 	kind       stepKind
 }
 
@@ -58,15 +58,15 @@ func (c *payloadCodec[M]) noteBit(b bool, p0 uint32) {
 	c.note(s)
 }
 
-// frameContext is the state of the frame being coded that predictions depend on.
+// frameContext is the state that predictions of the current frame depend on.
 type frameContext struct {
 	refs    refFrames
 	orient  orientation
 	context residualContext
 }
 
-// mode is the task of a payloadCodec. The types differ in size, since the compiler shares code
-// between types that do not.
+// mode is the task of a payloadCodec. The types differ in size because the compiler shares one copy
+// of the code between types of the same size.
 type mode interface {
 	encoding | decoding | measuring
 }
@@ -141,7 +141,7 @@ func (c *payloadCodec[M]) residual(r int64, x expectation) (int64, int32) {
 		base, n := fromSymbol(sym)
 		n += shift
 		size := magnitudes[sym&(symbols-1)] + int32(shift<<10)
-		if base == 0 { // the sign follows only if any bit is set
+		if base == 0 { // a sign bit follows only if any magnitude bit is set
 			m := int64(c.dec.Raw(n))
 			if m != 0 && c.dec.Raw(1) == 1 {
 				return -m, size

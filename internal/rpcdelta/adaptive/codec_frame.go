@@ -61,8 +61,8 @@ func (c *payloadCodec[M]) frame(frame *schema.Frame, l *modelState) (err error) 
 	return nil
 }
 
-// unchanged copies a group from its reference while decoding. steps reports whether a counter
-// continues at its last rate.
+// unchanged copies a group from its reference while decoding. If steps is set, a counter continues
+// at its last rate.
 func (c *payloadCodec[M]) unchanged(g *group, frame *schema.Frame, steps bool) {
 	if c.measures() {
 		for k := range g.numComps {
@@ -233,14 +233,15 @@ func (c *payloadCodec[M]) quat(ints []int32, g *group, l *modelState) error {
 	return nil
 }
 
-// Probabilities of 65536 that the index of a quaternion, if the predicted one is wrong, is the most
-// likely of the others, and that it is the second of them if it is not the first.
+// Probabilities in units of 1/65536, for quaternions whose predicted index is wrong: that the index
+// is the most likely of the other three, and, failing this, the second of them.
 const (
 	firstOther  = 59536
 	secondOther = 49536
 )
 
-// quatIndex codes the index of the largest element. probability is that of the predicted index.
+// quatIndex codes the index of the largest element. probability is the probability of the predicted
+// index.
 func (c *payloadCodec[M]) quatIndex(idx int, probability uint16) int {
 	if !c.bit(idx != c.orient.index, uint32(probability)) {
 		return c.orient.index

@@ -4,22 +4,22 @@ import "github.com/uplink-rpc/uplink/internal/codec/fnv"
 
 // Shape describes which frames a payload contains.
 type Shape struct {
-	// Frames is their number.
+	// Frames is the number of frames in the payload.
 	Frames uint8
-	// Repeats reports that some of them are in an earlier payload.
+	// Repeats reports that an earlier payload contains some of the frames.
 	Repeats bool
 }
 
-// countModel predicts the shape of a payload from those of the accepted payloads.
+// countModel predicts the shape of a payload from the shapes of the accepted payloads.
 type countModel struct {
-	// probs are the probabilities, of 65536, that a payload has no more than i frames if it has at
-	// least i: by comparison of the last payload's number with i, and by i-1.
+	// probs[c][i-1] is the probability, in units of 1/65536, that a payload with at least i frames
+	// has exactly i. c compares the number of frames of the last payload with i.
 	probs [3][MaxFrames - 1]uint16
 	last  uint8 // number of frames of the newest payload learned
-	// repeats are the probabilities, of 65536, that a payload of several frames repeats none: by
-	// whether the last one learned did.
+	// repeats[r] is the probability, in units of 1/65536, that a payload of several frames repeats
+	// none. r is the field repeated.
 	repeats  [2]uint16
-	repeated uint8 // 1 if it did
+	repeated uint8 // 1 if the last payload of several frames repeated one, otherwise 0
 }
 
 // Initial probabilities: most payloads have a single frame.
@@ -41,7 +41,7 @@ func (m *countModel) reset() {
 	m.last, m.repeats, m.repeated = 1, repeatsNone, 0
 }
 
-// enough returns the probability that a payload with at least i frames has no more.
+// enough returns the probability that a payload with at least i frames has exactly i.
 func (m *countModel) enough(i int) *uint16 {
 	context := 0
 	switch {
@@ -53,7 +53,7 @@ func (m *countModel) enough(i int) *uint16 {
 	return &m.probs[context][i-1]
 }
 
-// learn learns the shape of an accepted payload; 0 frames are none.
+// learn learns the shape of an accepted payload. It ignores shapes without frames.
 func (m *countModel) learn(s Shape) {
 	n := int(s.Frames)
 	if n == 0 {

@@ -16,11 +16,11 @@ type Frames struct {
 	diffs        []byte // scratch of refFrames.diffs
 }
 
-// accepted is what the ring stores of a frame. Components and byte strings are at the place in ints
-// and bytes that belongs to its slot.
+// accepted is a stored frame. Its place selects its components in ints and its byte strings in
+// bytes.
 type accepted struct {
 	place uint16 // number of the slot
-	shape Shape  // of the payload whose newest frame this is, or zero
+	shape Shape  // shape of the payload whose newest frame is this one; zero if there is none
 }
 
 // NewFrames returns a ring of capacity frames, at most 65,536, with the given numbers of components
@@ -43,8 +43,8 @@ func NewFrames(ints, blobs, capacity int) *Frames {
 // Cap returns the number of sequence numbers that the ring spans.
 func (f *Frames) Cap() int { return f.ring.Cap() }
 
-// Put stores a copy of r, which must be newer than all frames before, and overwrites the frame Cap
-// sequence numbers older. s is the shape of the accepted payload whose newest frame this is, or
+// Put stores a copy of r, which must be newer than all stored frames, and overwrites the frame that
+// is Cap sequence numbers older. s is the shape of the accepted payload whose newest frame is r, or
 // zero. Put does not allocate once the byte strings have grown.
 func (f *Frames) Put(seq uint64, r *schema.Frame, s Shape) {
 	a := f.ring.Put(seq)
@@ -85,12 +85,12 @@ type view struct {
 	known  *Frames
 	base   int64 // newest sequence number to look up in known; -1 if none
 	floor  int64 // sequence numbers up to floor are not read
-	gap    span  // sequence numbers in it are not read
+	gap    span  // open interval of sequence numbers that are not read
 	first  int64 // sequence number of frames[0]
 	frames []*schema.Frame
 }
 
-// span is the sequence numbers between two others, which it does not include.
+// span is the open interval of sequence numbers between from and to.
 type span struct{ from, to int64 }
 
 func (s *span) includes(seq int64) bool { return seq > s.from && seq < s.to }

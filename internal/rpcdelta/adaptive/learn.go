@@ -12,7 +12,7 @@ import (
 type State struct {
 	m       *Model
 	learned modelState
-	ring    int64 // number of frames that the codec looks back over
+	ring    int64 // number of past frames that the codec reads
 	newest  int64 // last frame learned, or -1
 }
 
@@ -39,7 +39,7 @@ func (s *State) Learn(seq uint64, known *Frames) bool {
 	return s.newest == int64(seq)
 }
 
-// CanLearn reports whether known still holds all frames that learning from s on reads.
+// CanLearn reports whether known still holds all frames that learning requires from state s on.
 func (s *State) CanLearn(known *Frames) bool {
 	oldest := int64(known.newest) - int64(known.Cap()) + 1
 	return s.newest >= 0 && s.newest+1-LearnReach >= oldest
@@ -75,9 +75,9 @@ func (s *State) Hash() uint16 {
 	return s.learned.hash(fnv.Offset).Fold16()
 }
 
-// Schedules of learning: the class of distances that each accepted frame is learned at, in turn, or
-// skip. The first applies while payloads have single frames, the second while they have several,
-// of which all but the oldest are coded at distance 1.
+// Schedules of learning. Each accepted frame is learned at the next distance class of the schedule,
+// or skipped. The first schedule applies while payloads have single frames. The second applies
+// while they have several: all frames but the oldest are then coded at distance 1.
 var (
 	aloneSchedule = [...]uint8{2, skip, skip, 1, skip, skip, 2, skip, skip, 1, skip, skip, 0, skip, skip, 2, skip, skip, 1, skip, skip}
 	chainSchedule = [...]uint8{2, skip, 1, skip, 0, skip, 1, skip, 0, skip, 2, skip, 0, skip}
@@ -112,8 +112,8 @@ func (t *learner) frame(m *Model, l *modelState, known *Frames, n, floor int64) 
 	}
 }
 
-// chainGap is the distance of a payload's oldest frame to its baseline with which frames at
-// distance 1 are learned.
+// chainGap is the distance from the oldest frame of a payload to its baseline that learning at
+// distance 1 assumes.
 const chainGap = 4
 
 // groups learns a frame whose reference frames are loaded.
@@ -235,8 +235,8 @@ func (t *learner) quat(m *Model, l *modelState, g *group, ints []int32, changed 
 const (
 	slopeRate = 26  // slopes
 	inputRate = 110 // scalars
-	meanRate  = 3   // the derivative's mean, and the turn by an angular velocity
-	bendRate  = 11  // the derivative's change
+	meanRate  = 3   // mean of the derivative, and rotation by an angular velocity
+	bendRate  = 11  // change of the derivative
 	quatRate  = 16  // extrapolated rotations
 )
 
@@ -338,8 +338,8 @@ func (t *expertTrial) learnExtrapolated(w *weights) {
 	w[1] = signStep(w[1], f[1], e, quatRate)
 }
 
-// signStep returns w after a step of the sign-sign LMS: by rate, in the direction that reduces the
-// error.
+// signStep returns w after a step of the sign-sign LMS (least mean squares) filter. The step has
+// size rate and reduces the error.
 func signStep(w int16, feature, err int64, rate int32) int16 {
 	away := int32((feature ^ err) >> 63)
 	moves := int32((feature|-feature)>>63) & int32((err|-err)>>63)
@@ -364,7 +364,7 @@ func (t *learner) residual(tab *tables, c *componentState, in *classState, r, of
 	t.context.observe(magnitudes[sym]+int32(shift<<10), magnitude)
 }
 
-// open returns the view of the frames that coding p reads, and the learned state: nil if the
+// open returns the frames and the learned state from which p is coded. The state is nil if the
 // baseline is unknown or is not the last frame that s has learned.
 func (s *State) open(p *Payload, known *Frames) (v view, l *modelState) {
 	if !p.HasBase {

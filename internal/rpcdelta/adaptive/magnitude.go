@@ -9,11 +9,11 @@ import (
 const (
 	levels  = 48 // frequency tables of a set: quarter octaves of the expected magnitude
 	symbols = rangecoder.Symbols
-	shapes  = 3 // sets of tables, from light to heavy tails
+	shapes  = 3 // sets of tables, in order of increasing tail weight
 )
 
 // errorScale tracks the magnitudes of a component's errors in Q8: a fast average, a slow average
-// and the last one; and the expected magnitude, log2 in Q10 of Q6.
+// and the last error. expected is the expected magnitude, as log2 in Q10 of a value in Q6.
 type errorScale struct{ fast, slow, last, expected int32 }
 
 // update sets the expected magnitude.
@@ -34,7 +34,7 @@ func (s *errorScale) learn(a int64) {
 	s.update()
 }
 
-// decay learns that the component did not change.
+// decay lowers the scale after a frame in which the component did not change.
 func (s *errorScale) decay() {
 	s.last -= s.last >> 3
 	s.update()
@@ -54,8 +54,8 @@ func tableFor(magnitude int32) (row int, shift uint) {
 	return row, shift
 }
 
-// symbolOf returns the symbol, a half octave, of a magnitude below 2^32, and the number of raw bits
-// that choose a magnitude within it.
+// symbolOf returns the symbol of a magnitude below 2^32, which covers half an octave, and the
+// number of raw bits that select the magnitude within the symbol.
 func symbolOf(m uint64) (sym int, extra uint) {
 	if m < 2 {
 		return int(m), 0
@@ -73,7 +73,8 @@ func fromSymbol(sym int) (base uint64, extra uint) {
 	return 1<<e | uint64(sym&1)<<(e-1), e - 1
 }
 
-// magnitudes is the mean magnitude of each symbol: log2 in Q10 of Q6; a third of a step for 0.
+// magnitudes is the mean magnitude of each symbol, as log2 in Q10 of a value in Q6. Symbol 0 counts
+// as a third of a step.
 var magnitudes = func() (t [symbols]int32) {
 	for i := range t {
 		base, extra := fromSymbol(i)
@@ -89,20 +90,20 @@ func log2(x int64) int32 {
 	return int32(n<<10 | int(uint64(x)<<(uint(63-n)&63)>>53&1023))
 }
 
-// residualContext is the context of the next residual from the previous residuals of the frame.
-// Magnitudes are log2 in Q10 of Q6.
+// residualContext summarizes the previous residuals of the frame, as context for the next one.
+// Magnitudes are log2 in Q10 of a value in Q6.
 type residualContext struct {
 	near int32 // magnitude of the previous residual in the field, or 0
-	run  int32 // running mean of how much residuals exceeded their expected magnitude
+	run  int32 // running mean of actual minus expected magnitudes
 }
 
 // Limits of the contexts.
 const (
-	maxExcess  = 3 << 10 // of one residual in run
+	maxExcess  = 3 << 10 // largest contribution of one residual to run
 	maxContext = 4 << 10 // of near and offset
 )
 
-// observe adds a residual's magnitude, of which expected was the expectation.
+// observe adds a residual with the given actual and expected magnitude.
 func (s *residualContext) observe(magnitude, expected int32) {
 	s.near = magnitude
 	s.run += (max(-maxExcess, min(maxExcess, magnitude-expected)) - s.run) >> 2
@@ -128,7 +129,7 @@ const (
 	maxContextWeight = 2 << 12
 )
 
-// adjust returns the expected magnitude in view of the contexts.
+// adjust returns the expected magnitude after adding the weighted contexts.
 func (w *contextWeights) adjust(expected, near, run, offset int32) int32 {
 	return max(minExpected, expected+(near*int32(w.near)+run*int32(w.run)+offset*int32(w.offset))>>12)
 }

@@ -11,7 +11,7 @@ import (
 // MaxFrames is the maximum number of frames in a payload.
 const MaxFrames = 16
 
-// MaxRing is the maximum number of frames that the codec looks back over, and the maximum age of a
+// MaxRing is the maximum number of past frames that the codec reads, and the maximum age of a
 // baseline.
 const MaxRing = 64
 
@@ -42,7 +42,7 @@ type Model struct {
 type family uint8
 
 const (
-	familyPlain        family = iota // slopes of the component's own past
+	familyPlain        family = iota // slopes of the component itself
 	familyAngled                     // slopes, and scalars of the same frame
 	familyDerived                    // old and new value of the derivative
 	familyTurned                     // quaternion with an angular velocity
@@ -80,11 +80,11 @@ type group struct {
 	velocityFactor int64
 	scalars        [2]int // components that predict an angle
 	numScalars     int
-	counter        bool // the reference may be the next step instead of the last value
+	counter        bool // the reference may be replaced by the counter's next step
 
 	// Keyframes, and bounds.
 	minBitsBefore uint // minimum size of the static code of all groups before this one
-	noLength      bool // angles: magnitudes without a common length
+	noLength      bool // angles: magnitudes have no common length
 	maxLength     uint // maximum length of a magnitude, in bits
 	lengthBits    uint // width of a magnitude's length
 	hasSigns      bool // values may be negative
@@ -135,7 +135,7 @@ func (b *builder) build() {
 			}
 		}
 	}
-	before := uint(1) // the number of frames
+	before := uint(1) // the bit that codes the number of frames
 	for i := range b.m.groups {
 		g := &b.m.groups[i]
 		g.diffsAt, g.diffShift = g.at, 8*uint(max(0, 8-g.n))
@@ -358,10 +358,10 @@ func (g *group) minKeyframeBits() uint {
 	return 0
 }
 
-// KeyframeBytes returns the approximate size of a payload that has frame as its only frame: at most
-// one byte too many, and a few bytes too few if the payload ends in zeros.
+// KeyframeBytes returns the approximate size of a payload with the single frame frame: at most one
+// byte too many, and a few bytes too few if the payload ends in zeros.
 func (m *Model) KeyframeBytes(frame *schema.Frame) int {
-	s := keyframeSize{bits: 1} // one frame
+	s := keyframeSize{bits: 1} // codes the number of frames, one
 	for i := range m.groups {
 		g := &m.groups[i]
 		switch g.form {
@@ -382,8 +382,8 @@ func (m *Model) KeyframeBytes(frame *schema.Frame) int {
 	return int(s.used-uint(bits.TrailingZeros32(s.last))+7) / 8
 }
 
-// MinKeyframeBytes returns a lower bound of KeyframeBytes and takes less time. It is the minimum
-// size of all that precedes the last component that is not sent as zeros.
+// MinKeyframeBytes returns a lower bound of KeyframeBytes in less time: the minimum size of
+// everything before the last component that is not coded as zeros.
 func (m *Model) MinKeyframeBytes(frame *schema.Frame) int {
 	for i := len(m.groups) - 1; i >= 0; i-- {
 		g := &m.groups[i]

@@ -17,10 +17,10 @@ type modelState struct {
 	accepted   uint64 // number of accepted frames
 }
 
-// bitModels are probabilities that coding uses directly, of 65536.
+// bitModels are probabilities that coding uses directly, in units of 1/65536.
 type bitModels struct {
-	index [][ambiguityLevels]uint16 // by quaternion: that the predicted index is right
-	bits  [][4]uint16               // by bit: that it does not change, by its value and last change
+	index [][ambiguityLevels]uint16 // by quaternion: probability that the predicted index is right
+	bits  [][4]uint16               // by bit, its value and its last change: probability that it does not change
 	bytes []bytesModel
 }
 
@@ -39,13 +39,13 @@ type classState struct {
 	errorScale
 }
 
-// choice is the expert and the set of tables in use: those of the lowest cost.
+// choice is the expert and the set of tables in use: the ones with the lowest cost.
 type choice struct{ expert, shape uint8 }
 
 type groupState struct {
 	groupFlag
-	uses     uint16 // of the flag while it learns fast
-	stepRate int16  // how often a counter continued at its last rate, Q12
+	uses     uint16 // number of uses of the flag, while it learns fast
+	stepRate int16  // frequency with which the counter continued at its last rate, Q12
 }
 
 func (c *bitModels) copy(o *bitModels) {
@@ -205,7 +205,7 @@ const (
 )
 
 var (
-	// expertCount and weightCount are by family. weightCount excludes the weights of scalars.
+	// Both are indexed by family. weightCount excludes the weights of scalars.
 	expertCount = [families]uint8{3, 4, 2, 1, 3}
 	weightCount = [families]uint8{6, 6, 4, 1, 2}
 
@@ -278,8 +278,8 @@ func (g *groupState) flagShift() int {
 // steps reports whether a counter usually continues at its last rate.
 func (g *groupState) steps() bool { return g.stepRate > 2048 }
 
-// expect returns the expectation for the residual of a component whose predicted offset from the
-// reference is off.
+// expect returns the expected distribution of a component's residual. off is the component's
+// predicted offset from the reference.
 func (c *componentState) expect(p *refFrames, s *residualContext, off int64) expectation {
 	from, to := c.classes[p.from&1].expected, c.classes[p.from&1+1].expected
 	magnitude := from + max(to-from, -200)*int32(p.share)>>8

@@ -11,7 +11,7 @@ import (
 type orientation struct {
 	base     quat.Precise    // the reference
 	pred     [2]quat.Precise // one prediction per feature
-	ref      [3]int64        // the reference under the true index
+	ref      [3]int64        // the reference, expressed with the coded index
 	features [3]featureSet   // by component
 	index    int             // predicted index of the largest element
 	// ambiguity is 0 to 9. It grows as the two largest elements of the prediction approach each

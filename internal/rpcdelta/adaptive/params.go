@@ -1,7 +1,7 @@
 package adaptive
 
-// paramKind is a kind of learned parameters. A prior has initial values for each kind, for fields
-// that it does not know.
+// paramKind is a kind of learned parameter. A prior has initial values of each kind for unknown
+// fields.
 type paramKind uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 
 	paramListProbs         // probabilities of frequent values
 	paramTurnedIndex       // probabilities of the index of a quaternion with an angular velocity
-	paramExtrapolatedIndex // probabilities of the index of a quaternion without one
+	paramExtrapolatedIndex // probabilities of the index of a quaternion without an angular velocity
 	paramBit               // probabilities of a bit of a bit set
 	paramBytes             // probabilities of a byte string
 
@@ -26,16 +26,16 @@ const (
 	paramValues // frequent values
 	paramScale  // error scale and context weights of a component
 
-	// Parameters of components, each by family: weights of the experts, costs of the experts and of
-	// the sets of tables, weights of the flag.
+	// Parameters of components, one kind per family. They are weights of the experts, costs of the
+	// experts and of the sets of tables, and weights of the flag.
 	paramWeights
 	paramCosts    = paramWeights + paramKind(families)
 	paramCompFlag = paramCosts + paramKind(families)
 	paramKinds    = paramCompFlag + paramKind(families)
 )
 
-// trained reports whether a prior has initial values of this kind for unknown fields. Weights and
-// scales of other games are worse than those set by hand.
+// trained reports whether a prior has initial values of this kind for unknown fields. It has none
+// for weights and scales, because those of other games are worse than the built-in ones.
 func (p paramKind) trained() bool {
 	return p < paramUses || p >= paramCosts
 }
@@ -43,7 +43,7 @@ func (p paramKind) trained() bool {
 // paramRef identifies the parameters of one kind in a model's state.
 type paramRef struct {
 	kind  paramKind
-	index int // of the group, component, list, quaternion, bit or byte string
+	index int // index of the group, component, list, quaternion, bit or byte string
 	comp  int // paramValues: index of the component
 }
 
@@ -51,7 +51,7 @@ type paramRef struct {
 // numbers are clamped, so that any numbers result in a valid state.
 type paramVisitor struct {
 	values []int32
-	load   bool // load values into the state; their number must be the same as when reading
+	load   bool // write values into the state; their count must equal the count when reading
 }
 
 // number reads x, or loads it, clamped to lo and hi.
@@ -69,8 +69,8 @@ func integer[T int16 | uint16 | uint8](s *paramVisitor, p *T, lo, hi int32) {
 	*p = T(s.number(int32(*p), lo, hi))
 }
 
-// probability visits a probability that adapts by up to 1/32, within the bounds that it cannot
-// leave.
+// probability visits a probability that adapts by up to 1/32. Its bounds are those that adaptation
+// cannot exceed.
 func (s *paramVisitor) probability(p *uint16) { integer(s, p, 31, 65500) }
 
 // param visits the parameters x.
@@ -162,8 +162,8 @@ func (s *paramVisitor) component(l *modelState, m *Model, x paramRef) {
 	}
 }
 
-// errorScale visits logarithms, so that training can average them. The last magnitude is loaded as
-// the slow average.
+// errorScale visits the logarithms of the averages, so that training can average them. Loading sets
+// the last magnitude to the slow average.
 func (s *paramVisitor) errorScale(c *errorScale) {
 	c.fast = fromLog(s.number(log2(int64(c.fast)), 0, 30<<10))
 	c.slow = fromLog(s.number(log2(int64(c.slow)), 0, 30<<10))

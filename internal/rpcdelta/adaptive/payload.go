@@ -78,10 +78,10 @@ func (c *Coder) Decode(src []byte, p *Payload, s *State, known *Frames) error {
 	return nil
 }
 
-// Measure reports the cost of each part of a payload to m and returns the total in bits. The
-// arguments are those of a preceding [Coder.Encode], or of a [Coder.Decode] that filled p; s and
-// known must not have changed since. It encodes the payload again and does not allocate once its
-// buffer has grown.
+// Measure reports the cost of each part of a payload to m and returns the total in bits. Pass the
+// arguments of a preceding [Coder.Encode], or of a [Coder.Decode] that filled p; s and known must
+// not have changed since. It encodes the payload again and does not allocate once its buffer has
+// grown.
 func (c *Coder) Measure(m cost.Meter, p *Payload, s *State, known *Frames) (bits float64) {
 	x := (*payloadCodec[measuring])(&c.codec)
 	x.buf = x.buf[:0]
@@ -100,8 +100,8 @@ func (c *Coder) Measure(m cost.Meter, p *Payload, s *State, known *Frames) (bits
 
 // MeasureNext reports to m the cost of frame seq against the frame before it, as if the decoder had
 // accepted all frames in recent. It reports false if recent does not hold the frame before. s is
-// not changed, and may have learned other frames. MeasureNext does not allocate once its buffer has
-// grown.
+// not changed, and may have learned other frames than recent holds. MeasureNext does not allocate
+// once its buffer has grown.
 func (c *Coder) MeasureNext(m cost.Meter, frame *schema.Frame, seq uint64, s *State, recent *Frames) bool {
 	x := (*payloadCodec[measuring])(&c.codec)
 	v := newView(recent, int64(seq)-1, -1)

@@ -18,11 +18,11 @@ type Prior struct {
 	hash   uint64
 	freq   *frequencies
 	tables *tables
-	kinds  [paramKinds][]int32 // for unknown fields; nil means set by hand
+	kinds  [paramKinds][]int32 // for unknown fields; nil: built-in values
 	fields map[uint64]fieldParams
 }
 
-// fieldParams are the parameters of a known field; kind is that of its flag.
+// fieldParams are the parameters of a known field. kind is the kind of the field's flag.
 type fieldParams struct {
 	kind   paramKind
 	values []int32
@@ -67,7 +67,7 @@ func (p *Prior) apply(m *Model) {
 			was.param(&m.initial, m, x)
 		}
 		if len(was.values) != len(k.values) {
-			continue // another number of components, despite the same key
+			continue // same key, but another number of components
 		}
 		s := paramVisitor{values: k.values, load: true}
 		for _, x := range all {
@@ -76,7 +76,7 @@ func (p *Prior) apply(m *Model) {
 	}
 }
 
-// applyKind loads the initial values of the kind of x, if they have the right length.
+// applyKind loads the initial values of the kind of x, if their number matches.
 func (p *Prior) applyKind(m *Model, x paramRef) {
 	v := p.kinds[x.kind]
 	if v == nil {
@@ -102,18 +102,18 @@ func (p *Prior) Compile(fields []Field) *Model {
 	return m
 }
 
-// An encoded prior: four magic bytes, the format, the model, the tables, the parameters by kind,
-// the known fields, and the hash of all that precedes it.
+// Encoded form of a prior: four magic bytes, the format, the model, the tables, the parameters by
+// kind, the known fields, and a hash of everything before it.
 const (
 	priorMagic  = "uplp"
 	priorFormat = 1
-	priorModel  = 3 // changes with features, experts, classes and parameters
+	priorModel  = 3 // increment when features, experts, classes or parameters change
 )
 
 // MaxPrior is the maximum size of an encoded prior, in bytes.
 const MaxPrior = 4 << 20
 
-// ErrPrior is returned for data that is not a prior, or not one that this version can use.
+// ErrPrior is returned for data that is not a prior, or is a prior of another version.
 var ErrPrior = errors.New("not a usable prior")
 
 // Append appends the encoded prior to dst.

@@ -10,31 +10,32 @@ import (
 // successor and has rate 0. Rates are in Q16: dist divided by the distance of the two frames.
 type refFrames struct {
 	ref       []int32  // reference
-	h1, h2    []int32  // the two newest frames before it
+	h1, h2    []int32  // the two newest frames before ref
 	h4        []int32  // newest frame at least two sequence numbers before h2
-	hd, hdd   []int32  // newest frame at least dist before ref, and before hd
+	hd, hdd   []int32  // newest frame at least dist before ref; newest frame at least dist before hd
 	refBytes  [][]byte // byte strings of the reference
-	prevBytes [][]byte // byte strings of the frame right before it
+	prevBytes [][]byte // byte strings of the frame before the reference
 
 	dist         int64 // distance of the frame to its reference, in sequence numbers
-	r1, r12, r24 int64 // rates of h1 to ref, h2 to h1, h4 to h2
-	rd, rdd      int64 // rates of hd to ref, hdd to hd
+	r1, r12, r24 int64 // rates from h1 to ref, h2 to h1, h4 to h2
+	rd, rdd      int64 // rates from hd to ref, hdd to hd
 	class        int   // class of dist
-	classSpan          // the classes that dist lies between
+	classSpan          // interpolation between the two classes around dist
 
 	diffs []byte // flagInputs by component and byte string, then seven bytes of padding
 }
 
-// searchLimit is the number of sequence numbers that are tried before a frame counts as missing.
+// searchLimit is the number of sequence numbers that search tries before it treats a frame as
+// missing.
 const searchLimit = 16
 
 // search returns the newest frame at or before sequence number to, its sequence number, and the
-// rate to its successor: frame from, whose components are ints.
+// rate of change from it to frame from, whose components are ints.
 func (p *refFrames) search(v *view, from int64, ints []int32, to int64) ([]int32, int64, int64) {
 	if v.gap.includes(to) {
 		to = v.gap.from
 	}
-	if a := v.find(to); a != nil { // the usual case
+	if a := v.find(to); a != nil { // the frame at to itself is stored
 		return v.known.intsOf(a), to, p.dist * int64(recip[min(from-to, MaxRing)])
 	}
 	for s := to; s > to-searchLimit; s-- {
@@ -45,7 +46,7 @@ func (p *refFrames) search(v *view, from int64, ints []int32, to int64) ([]int32
 	return ints, from, 0
 }
 
-// load sets p up for frame seq with reference b. It reports whether b is known.
+// load prepares p for frame seq with reference b. It reports whether b is known.
 func (p *refFrames) load(v *view, seq, b int64) bool {
 	p.ref = v.ints(b)
 	if p.ref == nil {
@@ -77,7 +78,7 @@ func (p *refFrames) load(v *view, seq, b int64) bool {
 	return true
 }
 
-// classDistance is the distance at which each class learns.
+// classDistance is the distance, in frames, that each class learns.
 var classDistance = [classes]int64{1, 4, 8}
 
 func classOf(d int64) int {
@@ -99,15 +100,15 @@ var recip = func() (t [MaxRing + 1]int32) {
 }()
 
 // classSpan is the position of a distance between the classes from and from+1. The share of the
-// second is in Q8 and logarithmic in the distance; it exceeds 256 beyond the last class.
-// Predictions are interpolated between lo and hi, which are the same class if the share is not
-// between 0 and 256.
+// second class is in Q8 and logarithmic in the distance; beyond the last class it exceeds 256.
+// Predictions interpolate between the classes lo and hi. If the share is 0 or at least 256, both
+// are the same class.
 type classSpan struct {
 	from, lo, hi uint8
 	share        int16
 }
 
-// spans is the position of each distance.
+// spans is the classSpan of each distance.
 var spans = func() (t [MaxRing + 1]classSpan) {
 	for d := 1; d < len(t); d++ {
 		x := &t[d]
@@ -132,7 +133,7 @@ func wrapTo(x int64, w uint) int64 {
 	return x << unused >> unused
 }
 
-// compare sets diffs for frame or, while it is not decoded yet, for the reference.
+// compare sets diffs for frame or, while frame is not decoded yet, for the reference.
 func (p *refFrames) compare(frame *schema.Frame) {
 	b := p.ref
 	h1, hd := p.h1[:len(b)], p.hd[:len(b)]
@@ -151,7 +152,7 @@ func (p *refFrames) compareBytes(frame *schema.Frame) {
 	}
 }
 
-// groupInputs returns the inputs of a group's flag: the union of those of its components.
+// groupInputs returns the inputs of a group's flag: the union of its components' inputs.
 func (p *refFrames) groupInputs(g *group) flagInputs {
 	if g.n > 8 {
 		return unionInputs(p.diffs[g.diffsAt:][:g.n])

@@ -3,7 +3,7 @@ package adaptive
 import "github.com/uplink-rpc/uplink/internal/rpcdelta/cost"
 
 // offset returns the predicted offset of component k of a numeric group from its reference, in
-// whole steps. It interpolates between the experts of the classes on both sides of the distance.
+// whole steps. It interpolates between the experts of the two classes around the distance.
 func (p *refFrames) offset(
 	l *modelState, ints []int32, g *group, c *component, lc *componentState, k int,
 ) int64 {
@@ -81,7 +81,7 @@ func (f *featureSet) quatExpertOffset(fam family, c *classState) int64 {
 	return int64(c.w[1]) * f[1]
 }
 
-// half rounds a product of Q4 and Q12 to nearest.
+// half is added to a product of Q4 and Q12 to round it to nearest.
 const half = 1 << 15
 
 // blend interpolates between the offsets x and y in Q16 of the classes lo and hi and returns whole
@@ -96,16 +96,16 @@ func nextStep(p *refFrames, c *component) int32 {
 	return c.fit(int64(b) + (wrapTo(int64(b)-int64(p.h1[c.at]), c.wrap)*p.r1+half)>>16)
 }
 
-// featureSet holds the features of a component, which its predictions are weighted sums of: offsets
-// from the reference in Q4.
+// featureSet holds the features of a component, as offsets from the reference in Q4. Predictions
+// are weighted sums of features.
 type featureSet [features]int64
 
-// slope returns the first feature of slopes: the change from h1 to the reference, continued.
+// slope returns the first slope feature: the change from h1 to the reference, extrapolated.
 func (p *refFrames) slope(c *component) int64 {
 	return wrapTo(int64(p.ref[c.at])-int64(p.h1[c.at]), c.wrap) * p.r1 >> 12
 }
 
-// slopes returns the features of a component's own past: changes between older frames, continued.
+// slopes returns the slope features: changes between earlier frames, extrapolated.
 func (p *refFrames) slopes(c *component) (s1, sdd, s12, sd, s24 int64) {
 	at, w := c.at, c.wrap
 	b, h1, h2, hd := int64(p.ref[at]), int64(p.h1[at]), int64(p.h2[at]), int64(p.hd[at])
@@ -122,8 +122,8 @@ func (p *refFrames) slopes(c *component) (s1, sdd, s12, sd, s24 int64) {
 	return s1, sdd, s12, sd, s24
 }
 
-// scalars returns the features of the scalars that predict an angle: new and old value of the first
-// two.
+// scalars returns the features of the first two scalars that predict an angle: the new and old
+// value of each.
 func (p *refFrames) scalars(ints []int32, g *group) (new1, old1, new2, old2 int64) {
 	if g.numScalars > 0 {
 		at := g.scalars[0]
@@ -136,14 +136,13 @@ func (p *refFrames) scalars(ints []int32, g *group) (new1, old1, new2, old2 int6
 	return new1, old1, new2, old2
 }
 
-// mean returns the offset that the mean of the derivative's old and new value leads to.
+// mean returns the offset predicted by the mean of the derivative's old and new value.
 func (p *refFrames) mean(ints []int32, g *group, k int) int64 {
 	at := g.velocity + k
 	return (int64(p.ref[at]) + int64(ints[at])) * (p.dist * g.velocityFactor) >> 16
 }
 
-// bend returns two features of the derivative's change: bend compares it with the change before the
-// reference, lead is the change itself.
+// bend returns two features of the derivative: bend is its second difference, lead its last change.
 func (p *refFrames) bend(ints []int32, g *group, k int) (bend, lead int64) {
 	at := g.velocity + k
 	b, x := int64(p.ref[at]), int64(ints[at])

@@ -6,7 +6,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
-// frequencies are the frequencies of the symbols of residuals, of 65536, by set and table.
+// frequencies are the frequencies of residual symbols by set and table, in units of 1/65536.
 type frequencies [shapes][levels][symbols]uint16
 
 // tables are the frequency tables for residuals, shared by all streams of a prior. They are
@@ -56,7 +56,7 @@ const (
 )
 
 // priorWeights are the weights of the previous frequencies, by set, in twentieths of a count. The
-// first set adapts least, since it has to suit games that the recordings do not cover.
+// first set adapts least, because it must also suit games that no recording covers.
 var priorWeights = [shapes]uint64{20 * 10000, 20 * 1000, 20 * 1000}
 
 // fit returns the frequencies of the counted symbols, smoothed with the previous frequencies.
@@ -83,8 +83,8 @@ func (t *tally) addWeighted(v *[symbols]uint64, shape, level int, weight uint64)
 	}
 }
 
-// normalize returns frequencies of at least 1 in proportion to v plus the old frequencies, which
-// have the given total weight.
+// normalize returns frequencies of at least 1, in proportion to v plus the old frequencies. weight
+// is the total weight of the old frequencies.
 func normalize(v *[symbols]uint64, old *[symbols]uint16, weight uint64) *[symbols]uint16 {
 	total := weight
 	for _, n := range v {

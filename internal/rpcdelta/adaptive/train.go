@@ -18,7 +18,7 @@ type Recording struct {
 
 // Training configures the training of a prior.
 type Training struct {
-	// From is the prior to refine; nil means parameters set by hand.
+	// From is the prior to refine; nil means built-in parameters.
 	From *Prior
 	// Generic omits the parameters of single fields.
 	Generic bool
@@ -61,18 +61,18 @@ func Train(recs []Recording, cfg Training) (*Prior, error) {
 	return p, nil
 }
 
-// distances returns the distances to train with: redundant frames, and round-trip times of 100 ms
-// and 200 ms.
+// distances returns the baseline distances to train with, in frames: 1 for redundant frames, and
+// the frames in round-trip times of 100 ms and 200 ms.
 func (r *Recording) distances() [3]int {
 	d := min(max(2, int(math.Round(r.RateHz/10))), MaxRing/2-1)
 	return [3]int{1, d, 2 * d}
 }
 
-// trainer is one pass.
+// trainer is the state of one training pass.
 type trainer struct {
 	prior  *Prior
 	cfg    *Training
-	k      int // index of the distance
+	k      int // index of the baseline distance
 	counts tally
 	kinds  [paramKinds]paramMean
 	fields map[uint64]*fieldMeans
@@ -81,8 +81,8 @@ type trainer struct {
 // sampleEvery is the interval, in frames, between samples of the parameters.
 const sampleEvery = 16
 
-// run codes a recording as in a session whose baselines are d frames old. runs counts the calls;
-// total is the number of recordings.
+// run codes a recording as in a session whose baselines are d frames old. runs counts the calls,
+// for progress; total is the number of recordings.
 func (t *trainer) run(r *Recording, d int, runs *int, total int) error {
 	if len(r.Frames) == 0 {
 		return nil
@@ -154,7 +154,7 @@ func (f *fieldMeans) add(all []paramRef, means []paramMean) {
 	}
 }
 
-// result returns the prior of the pass. Parameters that did not occur are taken from from.
+// result returns the prior of the pass. Parameters that did not occur are copied from from.
 func (t *trainer) result(from *Prior) *Prior {
 	p := &Prior{freq: t.counts.fit(from.freq), kinds: from.kinds, fields: map[uint64]fieldParams{}}
 	for i := range paramKinds {
@@ -263,8 +263,8 @@ func (a *paramMean) mostFrequent() []int32 {
 	return append(out, make([]int32, 2*listSize-len(out))...)
 }
 
-// untrained returns the prior that training from nothing starts with: computed tables, and
-// parameters set by hand.
+// untrained returns the prior from which training from scratch starts: computed tables and built-in
+// parameters.
 func untrained() *Prior {
 	f := &frequencies{}
 	for i := range f {
@@ -283,7 +283,7 @@ func untrained() *Prior {
 // a longer tail, and with a long tail. Every operation is rounded separately, so that the result is
 // the same on all platforms.
 func curve(shape, level int) *[symbols]uint16 {
-	size := float64(int64(4+level%4)<<(level/4)) / 32 // in steps, in the middle of the level
+	size := float64(int64(4+level%4)<<(level/4)) / 32 // magnitude in the middle of the level, in steps
 	size += float64(size / 8)
 	t := student[shape]
 	density := func(m float64) float64 {

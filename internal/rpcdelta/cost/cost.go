@@ -3,16 +3,16 @@ package cost
 
 import "math"
 
-// Meter receives the cost of the parts of a payload, in fractions of bits. Fields are identified by
-// their index in the list that the model was compiled from. Components are counted within the
-// field, without the index of a quaternion.
+// Meter receives the cost of the parts of a payload, in fractions of bits. A field is identified by
+// its index in the list that the model was compiled from, a component by its index in the field.
+// The index of a quaternion does not count as a component.
 type Meter interface {
-	// Count receives the cost of the number of frames.
+	// Count receives the cost of coding the number of frames.
 	Count(bits float64)
 	// Frame starts frame i of the payload; the oldest is 0.
 	Frame(i int)
-	// Flags receives a cost of a field that belongs to no component: flags, a common length, the
-	// index of a quaternion.
+	// Flags receives a cost of a field that no component causes: flags, a common length, the index
+	// of a quaternion.
 	Flags(field int, bits float64)
 	// Contents receives the cost of a byte string.
 	Contents(field int, bits float64)
@@ -29,18 +29,18 @@ type Predictor uint8
 
 // The predictors. All but the last three are experts.
 const (
-	ByHold    Predictor = iota // the reference
+	ByHold    Predictor = iota // the reference, unchanged
 	BySlope                    // one slope
 	BySlopes                   // five slopes
 	ByScalars                  // scalars of the same frame
-	ByMean                     // the mean of the derivative
-	ByBend                     // the derivative's mean and change
-	ByTurn                     // the angular velocity
-	ByTurnOn                   // the rotation since the frame before the reference
-	ByTurnFar                  // the rotation since the frame dist before the reference
-	ByValue                    // a frequent value
-	ByNone                     // a keyframe
-	ByRest                     // nothing was coded: a flag marks it as equal to its reference
+	ByMean                     // mean of the derivative
+	ByBend                     // mean and change of the derivative
+	ByTurn                     // rotation by the angular velocity
+	ByTurnOn                   // rotation since the frame before the reference, extrapolated
+	ByTurnFar                  // rotation since the frame dist before the reference, extrapolated
+	ByValue                    // entry of the list of frequent values
+	ByNone                     // keyframe, no prediction
+	ByRest                     // nothing was coded: a flag marks the value as equal to its reference
 )
 
 // Predictors is the number of predictors, without ByRest.

@@ -30,8 +30,8 @@ const (
 // Part is one part of a payload.
 type Part struct {
 	Kind PartKind
-	// Frame is the index of the frame and Field that of the field in the schema. Component is the
-	// index of the component in the field, without the index of a quat.
+	// Frame is the index of the frame, Field the index of the field in the schema. Component is the
+	// index of the component in the field, not counting the index of a quat.
 	Frame, Field, Component int
 	// Bits is the cost of the part, in fractions of bits.
 	Bits float64

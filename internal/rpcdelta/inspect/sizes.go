@@ -19,6 +19,5 @@ func PackedVectorBits(v []float64, scale float64, maxBits int) int {
 }
 
 // BinaryBytes returns the size in bytes of the binary part of a frame of schema s in codec rle
-// before run-length coding: the integers and byte strings, which are XORed with those of the
-// baseline.
+// before run-length coding: the integers and byte strings, XORed with the baseline's.
 func BinaryBytes(s *schema.Schema, f *schema.Frame) int { return packed.Of(s).BinarySize(f) }

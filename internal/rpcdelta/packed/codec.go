@@ -14,9 +14,9 @@ type Codec struct {
 	w      bitio.Writer
 	r      bitio.Reader
 	diff   []int64 // one group
-	width  uint32  // bits of each of its integers
+	width  uint32  // width of each integer of diff, in bits
 	binary []byte  // the binary part before run-length coding
-	code   []byte  // after run-length coding; used by Measure
+	code   []byte  // binary part after run-length coding; used by Measure
 }
 
 // NewCodec returns a codec for frames of the format.

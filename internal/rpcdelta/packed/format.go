@@ -1,6 +1,6 @@
-// Package packed codes frames as game engines pack them: numbers in groups of one width, as Unreal
-// Engine's packed vectors, and the XOR of all other fields run-length coded. It is the codec rle,
-// and the measure of how large frames are without any codec.
+// Package packed codes frames as game engines pack them: numbers in groups of one width, like
+// Unreal Engine's packed vectors, and all other fields as run-length coded XOR with the baseline.
+// It implements the codec rle, and measures the uncompressed size of frames.
 package packed
 
 import (
@@ -69,7 +69,7 @@ func lengthOf(ints []int32) int {
 	return bits.Len32(m) & 31
 }
 
-// FieldBits returns field i's part of FullBits.
+// FieldBits returns the contribution of field i to FullBits, in bits.
 func (x *Format) FieldBits(i int, f *schema.Frame) int {
 	switch p := &x.plans[i]; p.Class {
 	case schema.ClassInteger:

@@ -16,8 +16,8 @@ type Recording struct {
 
 // TrainConfig configures [Train]. Zero fields mean the defaults.
 type TrainConfig struct {
-	// FromScratch starts from nothing instead of the built-in prior, which otherwise provides what
-	// the recordings do not cover.
+	// FromScratch starts without the built-in prior. By default the built-in prior supplies the
+	// parameters that the recordings do not cover.
 	FromScratch bool
 	// Generic omits the parameters that were trained for individual fields. The prior can then
 	// serve other games.

@@ -28,7 +28,8 @@ const (
 	EpochMask = 7
 	// EpochSpan is the maximum distance at which a newer epoch is distinguished from an older one.
 	EpochSpan = 4
-	// MaxHeader is the maximum size of a header in bytes, LongHeader that of one without a hash.
+	// MaxHeader is the maximum size of a header in bytes, LongHeader the size of a long header
+	// without a hash.
 	MaxHeader  = LongHeader + hashSize
 	LongHeader = 5
 
@@ -63,9 +64,9 @@ type Header struct {
 	RPC      uint8
 	Long     bool
 	Seq      uint16 // low bits: 7 in a short header, 16 in a long one
-	Distance int    // to the baseline; 0 without one
-	Epoch    uint8  // of a frame without baseline
-	Checked  bool   // whether there is a hash
+	Distance int    // to the baseline; 0: no baseline
+	Epoch    uint8  // epoch of a frame without a baseline
+	Checked  bool   // a hash is present
 	Hash     uint16
 }
 
@@ -193,7 +194,7 @@ func (h *Header) Bits() int {
 	return n
 }
 
-// Size returns the number of bytes that the header occupies, the last one perhaps in part.
+// Size returns the number of bytes that the header occupies, including a partly used last byte.
 func (h *Header) Size() int { return (h.Bits() + 7) / 8 }
 
 // UncheckedSize returns the size of the header without a hash.
@@ -284,7 +285,7 @@ func (h *Header) Unwrap(newest uint64) (n uint64, ok bool) {
 
 // PeekRPC returns the number of the RPC that a payload belongs to, without decoding it.
 func PeekRPC(payload []byte) (int, error) {
-	if len(payload) >= maxShortHeader { // most are short, of the first RPCs, and have no hash
+	if len(payload) >= maxShortHeader { // fast path: short header, one of the first RPCs, no hash
 		switch first := payload[0]; {
 		case first < 0b0_100_0000:
 			return 0, nil
