@@ -120,8 +120,8 @@ type Field struct {
 }
 
 // String returns the name, the kind and the options of the field that affect the wire format. Both
-// ends of a connection compare it. If Min or Max of numbers is set, it has both bounds as integers,
-// in steps of the resolution: the codecs depend on these alone.
+// ends of a connection compare it. If Min or Max of a number is set, the text contains both bounds,
+// as integers in steps of the resolution, because codecs use only these.
 func (f Field) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", f.Name, f.Kind)

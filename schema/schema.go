@@ -40,7 +40,7 @@ type Schema struct {
 	ints       int      // components
 	blobs      int      // byte strings
 	binary     int      // maximum bytes of all integers and byte strings
-	bounds     []bounds // by component
+	bounds     []bounds // range of each component
 	velocities []Velocity
 	derived    sync.Map // see Derived
 }
@@ -108,7 +108,7 @@ func Parse(data []byte) (*Schema, error) {
 	return New(f.RPC, f.RateHz, f.Fields)
 }
 
-// fileError is an error of package json, whose texts speak of Go.
+// fileError wraps an error of package json in the terms of schema files instead of Go.
 type fileError struct{ cause error }
 
 func (e *fileError) Unwrap() error { return e.cause }
@@ -148,7 +148,7 @@ func (s *Schema) AppendJSON(dst []byte) ([]byte, error) {
 	fields := slices.Clone(s.fields)
 	for i := range fields {
 		if fields[i].VelocityScale == 1 {
-			fields[i].VelocityScale = 0 // the default
+			fields[i].VelocityScale = 0 // the default, omitted
 		}
 	}
 	b, err := json.MarshalIndent(schemaFile{s.rpc, s.rate, fields}, "", "  ")

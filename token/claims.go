@@ -38,16 +38,16 @@ type Claims struct {
 	Servers []netip.AddrPort
 	// UserData is up to 256 bytes from the backend to the game on the DS.
 	UserData []byte
-	// Handover is the SHA-256 of a secret, which another server tells the client when it releases
-	// it, and of the data that it hands over to this one through the client; all zeros if the token
-	// is not for a handover.
+	// Handover authorizes a handover. It is the SHA-256 of a secret and of the data that another
+	// server hands over to this one through the client. The other server tells the client the
+	// secret when it releases it. All zeros if the token is not for a handover.
 	Handover [sha256.Size]byte
 	// Route is up to 16 bytes for proxies: the client sends them in clear, and a proxy finds the
 	// server by them. Neither a client nor a proxy can change them without invalidating the token.
 	Route []byte
 }
 
-// maxMilli is the last millisecond of the year 9999, the last that texts of times have.
+// maxMilli is the last millisecond of the year 9999, the latest time with a text form.
 const maxMilli = 253_402_300_799_999
 
 const (
@@ -55,7 +55,7 @@ const (
 	maxClaims = 8 + 8 + 8 + 1 + MaxServers*(1+16+2) + 1 + sha256.Size + MaxUserData
 )
 
-// check checks the claims, of which Issued is set. An error names the field.
+// check checks the claims. Issued must be set. An error names the field.
 func (c *Claims) check() error {
 	lifetime := c.Expires.UnixMilli() - c.Issued.UnixMilli()
 	switch {

@@ -23,21 +23,22 @@ type Key struct{ holder[Key] }
 // public key. The zero value is no key. Compare keys with Equal.
 type IssuerKey struct{ holder[IssuerKey] }
 
-// holder has the methods of both keys; K is the key that embeds it.
+// holder implements the methods of both keys; K is the key that embeds it.
 type holder[K any] struct {
-	// A function, nil for no key: printing a struct with an unexported Key calls no method of it,
-	// and would print the contents of fields and pointers. It also prevents ==.
+	// secrets is a function, nil for no key. A function hides the contents when a struct with an
+	// unexported Key is printed, because fmt calls no methods of unexported fields. It also
+	// prevents ==.
 	secrets func() *secrets
 }
 
-// secrets is never changed once a key has it. The private key of an issuer key is zero.
+// secrets are the contents of a key. They never change. The private key of an issuer key is zero.
 type secrets struct {
 	private, public, token [32]byte
 	id                     KeyID
 }
 
-// KeyID identifies a key among those of a server. It is not secret: tokens and hellos contain the
-// one of their key.
+// KeyID identifies a key among the keys of a server. It is not secret: tokens and hellos contain
+// it.
 type KeyID [4]byte
 
 // String returns 8 hexadecimal digits.
@@ -98,7 +99,7 @@ func (k *Key) UnmarshalText(text []byte) error { return unmarshal(k, ParseKey, t
 // UnmarshalText is ParseIssuerKey, for encoders and flags.
 func (k *IssuerKey) UnmarshalText(text []byte) error { return unmarshal(k, ParseIssuerKey, text) }
 
-// unmarshal sets v to what parse returns, unless it fails.
+// unmarshal sets v to the result of parse, unless parse fails.
 func unmarshal[T any](v *T, parse func(string) (T, error), text []byte) error {
 	parsed, err := parse(string(text))
 	if err == nil {
@@ -156,14 +157,14 @@ func (h holder[K]) get() secrets {
 	return *h.secrets()
 }
 
-// IsZero reports whether it is no key.
+// IsZero reports whether the key is the zero value.
 func (h holder[K]) IsZero() bool { return h.secrets == nil }
 
 // Public returns the X25519 public key of the server; zeros for the zero key. It is not secret.
 func (h holder[K]) Public() [32]byte { return h.get().public }
 
-// ID returns the ID of the key, which the key of the issuer and that of the server share; zeros for
-// the zero key.
+// ID returns the ID of the key. The server's key and the issuer's key have the same ID. It is zeros
+// for the zero key.
 func (h holder[K]) ID() KeyID { return h.get().id }
 
 // String names the key by the first bytes of the server's public key.

@@ -107,7 +107,8 @@ func (k Key) Open(sealed []byte) (Claims, ID, error) {
 	return c, ID(nonce[:len(ID{})]), nil
 }
 
-// headOf returns the clear part of at least minSealed encrypted bytes: version, key id, route id.
+// headOf returns the clear part of encrypted bytes: version, key id, route id. sealed has at least
+// minSealed bytes.
 func headOf(sealed []byte) ([]byte, error) {
 	size := int(sealed[minHead-1])
 	switch {

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// textForm is a kind of text: a prefix, then in base64url without padding a body and the first
-// bytes of a SHA-256 of prefix and body. The sum detects truncated or mistyped text; it
-// authenticates nothing.
+// textForm is a text encoding: a prefix, then in base64url without padding a body and a checksum.
+// The checksum is the first bytes of the SHA-256 of prefix and body. It detects truncated or
+// mistyped text and authenticates nothing.
 type textForm struct {
 	prefix   string
-	what     string // for errors
-	min, max int    // bytes of the body
+	what     string // name of the encoded value, for errors
+	min, max int    // size of the body in bytes
 }
 
 const sumLen = 4

@@ -133,9 +133,9 @@ func TruncatedBits(v, limit uint32) int {
 	if v >= limit {
 		panic("bitio: truncated integer is not below its limit")
 	}
-	// The engine writes the bits from the lowest while value+mask < limit. With 2^k the largest
-	// power of two not above limit, that is true for the first k bits in any case, and for one more
-	// if the low k bits leave room for it below limit.
+	// The engine writes bits from the lowest on, while value+mask < limit. Let 2^k be the largest
+	// power of two up to limit. The condition then holds for the first k bits, and for one more if
+	// the low k bits leave room for it below limit.
 	k := truncatedLow(limit)
 	if v&(1<<k-1)+1<<k < limit {
 		k++

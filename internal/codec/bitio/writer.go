@@ -7,7 +7,7 @@ import "encoding/binary"
 type Writer struct {
 	dst  []byte
 	base int    // len(dst) at Reset
-	acc  uint64 // bits not yet in dst, the oldest lowest; those above n are zero
+	acc  uint64 // bits not yet in dst, the oldest in the lowest place; bits above n are zero
 	n    uint   // bits in acc, 0 to 63
 }
 
@@ -28,7 +28,7 @@ func (w *Writer) WriteBits(v uint64, n uint) {
 	w.spill(v, n)
 }
 
-// spill is WriteBits where the accumulator is full.
+// spill is the part of WriteBits for a full accumulator.
 func (w *Writer) spill(v uint64, n uint) {
 	if n > 64 {
 		panic("bitio: more than 64 bits in one write")

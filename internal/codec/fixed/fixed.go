@@ -1,4 +1,4 @@
-// Package fixed computes with integers and fixed-point fractions: the same results on every
+// Package fixed computes with integers and fixed-point fractions. Results are the same on every
 // platform.
 package fixed
 
@@ -34,8 +34,8 @@ func Log2(v int64) int64 {
 	return int64(n-5)*LogOne + int64(x<<(64-n&63)>>55&255)
 }
 
-// Sqrt returns the square root of v, rounded down. v is below 2^52. Square roots of float64 are
-// rounded alike on every platform, and an error of one would be corrected.
+// Sqrt returns the square root of v, rounded down. v is below 2^52. Every platform rounds square
+// roots of float64 alike; the function corrects an error of one.
 func Sqrt(v uint64) uint64 {
 	x := uint64(math.Sqrt(float64(v)))
 	for x*x > v {

@@ -10,7 +10,8 @@ import (
 
 const heaviest = 4 << 16
 
-// Bias is the constant term among terms that are logarithms; it has their order of magnitude.
+// Bias is the constant term of predictions whose terms are logarithms. It has their order of
+// magnitude.
 const Bias = 8 * fixed.LogOne
 
 // Terms is the maximum number of terms of a prediction.
@@ -19,8 +20,8 @@ const Terms = 16
 // Weights are the weights of a prediction, Q16.
 type Weights [Terms]int32
 
-// Predictor predicts a number as a weighted sum of terms and adapts the weights by normalized least
-// mean squares, each with the power of its own term.
+// Predictor predicts a number as a weighted sum of terms. It adapts the weights by normalized least
+// mean squares; each weight is normalized by the power of its own term.
 type Predictor struct {
 	Weights
 	power [Terms]int32 // mean square of the scaled term, Q8
@@ -41,8 +42,8 @@ func (w *Weights) Predict(x *[Terms]int64) int64 {
 		dot((*[4]int32)(w[8:]), (*[4]int64)(x[8:])) + dot((*[4]int32)(w[12:]), (*[4]int64)(x[12:]))) >> 16
 }
 
-// Learn moves the weights by 1/2^8 of the step that would make err zero. Terms and error count in
-// units of scale, which is at least |err|.
+// Learn moves the weights by 1/2^8 of the step that would make err zero. Terms and error are
+// measured in units of scale, which is at least |err|.
 func (l *Predictor) Learn(x *[Terms]int64, err, scale int64) {
 	const most = 1 << 14
 	scale = fixed.Clamp(scale, 1, 1<<32)
@@ -65,14 +66,14 @@ func (l *Predictor) Learn(x *[Terms]int64, err, scale int64) {
 	}
 }
 
-// quotient approximates a / d by the power of two nearest to d, which is accurate enough for a step
-// and faster than a division. |a| is below 2^30, and d from 16 to 2^31 - 1.
+// quotient approximates a / d by dividing by the power of two nearest to d, which is accurate
+// enough for a step and faster than a division. |a| is below 2^30, and d from 16 to 2^31 - 1.
 func quotient(a int64, d uint32) int32 {
 	shift := uint(bits.Len32(d+d>>1)-1) & 31
 	return int32((a + 1<<(shift-1)) >> shift)
 }
 
-// Adapt is like Learn for terms and an error that are logarithms, and so of similar size.
+// Adapt is like Learn if the terms and the error are logarithms, which have similar sizes.
 func (l *Predictor) Adapt(x *[Terms]int64, err int64) {
 	const most = Bias
 	w := &l.Weights
@@ -83,7 +84,7 @@ func (l *Predictor) Adapt(x *[Terms]int64, err int64) {
 	adapt((*[4]int32)(w[12:]), (*[4]int64)(x[12:]), err)
 }
 
-// The compiler unrolls no loops, and looks at bounds within them.
+// The loops are unrolled by hand: the compiler does not unroll loops, and checks bounds in them.
 
 func dot(w *[4]int32, x *[4]int64) int64 {
 	return int64(w[0])*x[0] + int64(w[1])*x[1] + int64(w[2])*x[2] + int64(w[3])*x[3]

@@ -18,6 +18,6 @@ var (
 	ErrID = fmt.Errorf("%w: invalid object id", Err)
 	// ErrBounds reports a component outside the bounds of its field.
 	ErrBounds = fmt.Errorf("%w: component out of bounds", Err)
-	// ErrLength reports bytes that are missing or left over at the end.
+	// ErrLength reports that bytes are missing, or that bytes remain at the end.
 	ErrLength = fmt.Errorf("%w: wrong length", Err)
 )

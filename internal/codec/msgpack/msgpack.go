@@ -1,5 +1,5 @@
-// Package msgpack encodes values as canonical msgpack, and checks msgpack before a decoder that
-// trusts its counts reads it.
+// Package msgpack encodes values as canonical msgpack. It also validates msgpack before decoding,
+// because the decoder trusts counts.
 package msgpack
 
 import (
@@ -36,9 +36,9 @@ func AppendMarshal(dst []byte, v any) ([]byte, error) {
 	return out, nil
 }
 
-// Unmarshal decodes b, all of it, into v, a pointer. It rejects counts that exceed the size of b
-// before it allocates memory for them. A value that does not fit the type of v is an error,
-// although the decoder panics at some of them.
+// Unmarshal decodes all of b into v, a pointer. It rejects counts that exceed the size of b before
+// it allocates memory for them. A value that does not fit the type of v is an error, even where the
+// decoder would panic.
 func Unmarshal(b []byte, v any) (err error) {
 	exts, err := check(b, reflect.TypeOf(v))
 	if err != nil {
@@ -56,13 +56,13 @@ func Unmarshal(b []byte, v any) (err error) {
 	return err
 }
 
-// head describes the first bytes of a value: its own size, and the number of values that follow it
-// as its children.
+// head describes the first bytes of a value: their size, and the number of child values that
+// follow.
 type head struct {
-	size     int // bytes of the value itself, without its children
+	size     int // size in bytes, without children
 	children int
 	isMap    bool
-	ext      int // bytes of size that are the body of an extension, the last ones
+	ext      int // number of bytes at the end of size that are the body of an extension
 }
 
 func parseHead(b []byte) (head, error) {
@@ -112,13 +112,13 @@ type holds uint8
 
 const (
 	holdsBytes holds = iota
-	holdsExt         // a type byte, and bytes
+	holdsExt         // a type byte and data bytes
 	holdsValues
 	holdsPairs
 )
 
-// forms describes the values that start with 0xc0 to 0xdf: their size if it is fixed, with the size
-// of an extension's body, or the size of their count and the kind of item that it counts.
+// forms describes the values that start with 0xc0 to 0xdf. It holds either the fixed size and the
+// size of an extension's body, or the size of the count and the kind of the counted items.
 var forms = [32]struct {
 	size, count int
 	holds       holds
@@ -174,9 +174,9 @@ func appendSorted(dst, b []byte, depth int) (out, rest []byte, err error) {
 	return dst, rest, nil
 }
 
-// check reports whether b is one well-formed value whose counts do not exceed the size of b, and
-// whose integers are in the range of those of type t at their place: the library would cut off
-// their high bits. It returns the bodies of its extensions, in order.
+// check reports whether b is one well-formed value whose counts do not exceed the size of b.
+// Integers must be in the range of the corresponding type within t, because the decoder would
+// truncate them. It returns the bodies of the extensions, in order.
 func check(b []byte, t reflect.Type) (exts []span, err error) {
 	c := checker{size: len(b)}
 	rest, err := c.skip(b, 0, t)
@@ -193,7 +193,8 @@ type checker struct {
 	exts []span
 }
 
-// skip checks a value, which is decoded as type t if that is not nil, and returns what follows it.
+// skip checks a value and returns the bytes that follow it. The value is decoded as type t, which
+// may be nil.
 func (c *checker) skip(b []byte, depth int, t reflect.Type) ([]byte, error) {
 	h, err := parseHead(b)
 	if err != nil {
@@ -221,7 +222,8 @@ func (c *checker) skip(b []byte, depth int, t reflect.Type) ([]byte, error) {
 	return rest, nil
 }
 
-// elementOf returns the type as which element i of an array is decoded, or nil if it is unknown.
+// elementOf returns the type as which the decoder decodes element i of an array, or nil if it is
+// unknown.
 func elementOf(t reflect.Type, i int, isMap bool) reflect.Type {
 	switch {
 	case t == nil || isMap:
@@ -278,8 +280,8 @@ func integer(b []byte) (v uint64, negative, ok bool) {
 }
 
 // source provides a checked value to the decoder. If the decoder expects a map and finds an
-// extension, it continues in the body of the extension, whose counts are unchecked. Decoders of
-// extensions read a body as a whole, so source rejects single bytes of one.
+// extension, it continues in the body of the extension, whose counts are unchecked. A decoder of
+// extensions reads the whole body in one call, so source rejects reads of single bytes of a body.
 type source struct {
 	bytes.Reader
 	exts []span

@@ -13,14 +13,14 @@ const (
 	invRoot2 = 46341 // 1 / sqrt 2
 )
 
-// Fixed is a unit quaternion x, y, z, w in Q16. Methods set it, as those of math/big do: a copy of
-// an array reads what was just written in other units than those of the writes, which stalls the
-// processor.
+// Fixed is a unit quaternion x, y, z, w in Q16. Methods write their result to the receiver, as
+// those of math/big do. Returning an array would be slow: a copy reads in other units than the
+// writes before it, which stalls the processor.
 type Fixed [4]int64
 
 // Mul sets q to the rotation by b and then by a.
 func (q *Fixed) Mul(a, b *Fixed) {
-	// The compiler keeps variables in registers, but not arrays.
+	// Local variables, because the compiler keeps them in registers, but not arrays.
 	ax, ay, az, aw := a[0], a[1], a[2], a[3]
 	bx, by, bz, bw := b[0], b[1], b[2], b[3]
 	q[0] = (aw*bx + ax*bw + ay*bz - az*by) >> Shift
@@ -44,7 +44,8 @@ func Between(a, b *Fixed) (x, y, z int64) {
 	return x * k >> Shift, y * k >> Shift, z * k >> Shift
 }
 
-// ExpAny is Exp for angles of any size: it doubles the rotation by a small fraction of v.
+// ExpAny is Exp for angles of any size. It computes a small fraction of v and then doubles the
+// rotation.
 func (q *Fixed) ExpAny(v [3]int64) {
 	double := 0
 	for max(fixed.Abs(v[0]), fixed.Abs(v[1]), fixed.Abs(v[2]))>>double > One {
@@ -64,7 +65,7 @@ func (q *Fixed) ExpAny(v [3]int64) {
 func (q *Fixed) Exp(vx, vy, vz int64) {
 	const most = 3 * One
 	vx, vy, vz = fixed.Clamp(vx, -most, most), fixed.Clamp(vy, -most, most), fixed.Clamp(vz, -most, most)
-	x := (vx*vx + vy*vy + vz*vz) >> (Shift + 2) // the square of half the angle
+	x := (vx*vx + vy*vy + vz*vz) >> (Shift + 2) // square of half the angle
 	x = min(x, 3*One)
 	sin := One - x*(One-x*(One-x*(One-x/72)>>Shift/42)>>Shift/20)>>Shift/6
 	cos := One - x*(One-x*(One-x*(One-x/56)>>Shift/30)>>Shift/12)>>Shift/2
@@ -72,7 +73,7 @@ func (q *Fixed) Exp(vx, vy, vz int64) {
 }
 
 // Largest returns the indices of the two largest elements, and log2 of their difference in
-// components of g.
+// component steps of g.
 func (q *Fixed) Largest(g *Quantizer) (first, second int, margin int64) {
 	most, next := fixed.Abs(q[0]), int64(-1)
 	for i := 1; i < len(q); i++ {
@@ -86,7 +87,7 @@ func (q *Fixed) Largest(g *Quantizer) (first, second int, margin int64) {
 	return first, second, g.Size(most - next)
 }
 
-// Others returns the other two of four indices, the lower first.
+// Others returns the two of the indices 0 to 3 that are neither a nor b, the lower first.
 func Others(a, b int) (low, high int) {
 	left := 0b1111 &^ (1 << a) &^ (1 << b)
 	return bits.TrailingZeros(uint(left)), bits.Len(uint(left)) - 1

@@ -5,8 +5,8 @@ import "math"
 // Float is a unit quaternion x, y, z, w.
 type Float [4]float64
 
-// UnpackFloat returns the quaternion whose largest element has the index big, and whose other
-// elements are smallest, in steps of which limit are 1/sqrt 2.
+// UnpackFloat returns the quaternion whose largest element has index big. The other elements are
+// smallest, where limit stands for 1/sqrt 2.
 func UnpackFloat(big int, smallest [3]float64, limit float64) (q Float) {
 	left := 1.0
 	for i, j := range rest(big) {
@@ -29,8 +29,8 @@ func rest(big int) [3]int {
 	return r
 }
 
-// Pack returns the elements of q other than big in steps, not rounded: the inverse of
-// [UnpackFloat].
+// Pack is the inverse of [UnpackFloat]: it returns the elements of q other than big, scaled by
+// limit and not rounded.
 func (q Float) Pack(big int, limit float64) (smallest [3]float64) {
 	s := limit * math.Sqrt2
 	if q[big] < 0 {
@@ -42,7 +42,7 @@ func (q Float) Pack(big int, limit float64) (smallest [3]float64) {
 	return smallest
 }
 
-// Mul returns the rotation by b and then by q.
+// Mul returns the rotation by b followed by q.
 func (q Float) Mul(b Float) Float {
 	return Float{
 		q[3]*b[0] + q[0]*b[3] + q[1]*b[2] - q[2]*b[1],

@@ -38,8 +38,8 @@ func (m *Matrix) Displacement(o *Matrix, c *[3]int64, k int) (sum int64) {
 	return sum
 }
 
-// FixLargest makes the omitted component of a quaternion the largest again if rounding made another
-// one larger. c are the other components, limit is 1/sqrt 2 in steps.
+// FixLargest restores the condition that the omitted component of a quaternion is the largest, if
+// rounding made another one larger. c are the other components, limit is 1/sqrt 2 in steps.
 func FixLargest(c []int32, limit int64) {
 	for {
 		left, most := 2*limit*limit, 0

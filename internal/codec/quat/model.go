@@ -11,7 +11,7 @@ const Doubts = 8
 // LargestModel is the model of the index of an orientation's largest element, given a prediction.
 // Init prepares it.
 type LargestModel struct {
-	first [rangecoder.Levels][Doubts]rangecoder.Prob // differs from the prediction
+	first [rangecoder.Levels][Doubts]rangecoder.Prob // probability that the index differs from the predicted one
 	other [2]rangecoder.Prob
 }
 
@@ -23,8 +23,8 @@ func (m *LargestModel) Init() {
 	rangecoder.Fill(m.other[:], rangecoder.Half, 0)
 }
 
-// Code codes the index of the largest element, 0 to 3, of an orientation that is predicted to be q,
-// and reports whether it differs from that of q. doubt, below [Doubts], is the context.
+// Code codes the index of the largest element of an orientation, 0 to 3, and reports whether it
+// differs from the largest element of the prediction q. doubt, below [Doubts], is the context.
 func (m *LargestModel) Code(c *rangecoder.Coder, index int, q *Fixed, g *Quantizer, doubt int) (largest int, other bool) {
 	first, second, margin := q.Largest(g)
 	if !c.Bit(&m.first[fixed.Clamp((margin+256)*2>>8, 0, rangecoder.Levels-1)][doubt], index != first) {

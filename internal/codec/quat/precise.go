@@ -17,7 +17,7 @@ func (v *Vector) Clamp() {
 	}
 }
 
-// Mul returns the product ab: the rotation b, then a.
+// Mul returns the product ab: the rotation b followed by a.
 func (a Precise) Mul(b Precise) Precise {
 	return Precise{
 		X: (a.W*b.X + a.X*b.W + a.Y*b.Z - a.Z*b.Y) >> 30,
@@ -27,7 +27,7 @@ func (a Precise) Mul(b Precise) Precise {
 	}
 }
 
-// sqrt30 returns the square root in Q30 of x in Q60, clamped to a quarter to 1.
+// sqrt30 returns the square root in Q30 of x in Q60. x is clamped to the range from a quarter to 1.
 func sqrt30(x int64) int64 {
 	x = max(1<<58, min(1<<60, x)) >> 30
 	// Newton's method for y = 1/sqrt(x) in Q30, from a table.
@@ -54,8 +54,8 @@ var sqrtSeed = func() (t [97]uint32) {
 // SqrtSeed returns the starting values of the square root, which are part of the wire format.
 func SqrtSeed() [97]uint32 { return sqrtSeed }
 
-// UnpackPrecise returns the quaternion of an index and the smallest three, of which one step is k
-// in Q46.
+// UnpackPrecise returns the quaternion with index f[0] of the largest element and smallest three
+// f[1:]. One step is k in Q46.
 func UnpackPrecise(f []int32, k int64) Precise {
 	a, b, c := int64(f[1])*k>>16, int64(f[2])*k>>16, int64(f[3])*k>>16
 	r := sqrt30(precise1*precise1 - a*a - b*b - c*c)
@@ -73,8 +73,8 @@ func UnpackPrecise(f []int32, k int64) Precise {
 // Smallest is the smallest three of a quaternion, in Q4 of a component's step.
 type Smallest struct{ X, Y, Z int64 }
 
-// Smallest returns the elements of q other than the one of index idx, negated if that one is
-// negative, with k steps in Q16 per 1.
+// Smallest returns the elements of q other than element idx, in k steps per 1 (Q16). It negates
+// them if element idx is negative.
 func (q Precise) Smallest(idx int, k int64) Smallest {
 	var largest int64
 	var o Smallest

@@ -1,6 +1,7 @@
-// Package quat computes with orientations: in fixed point, as codecs predict them (Precise for
-// RPCs, Fixed for snapshots and state), with the quantizer and the model of their smallest three
-// components; and in floating point (Float), for smoothing and measurements.
+// Package quat computes with orientations: in fixed point for prediction by codecs (Precise for
+// RPCs, Fixed for snapshots and state), and in floating point for smoothing and measurements
+// (Float). It also quantizes orientations to their smallest three components and models the index
+// of the largest.
 package quat
 
 import "github.com/uplink-rpc/uplink/internal/codec/fixed"
@@ -8,10 +9,10 @@ import "github.com/uplink-rpc/uplink/internal/codec/fixed"
 // Quantizer converts between the smallest three components of an orientation, as integers, and a
 // quaternion in fixed point. It precomputes the divisions.
 type Quantizer struct {
-	zero int64 // twice the component of an element 0
-	step int64 // half an element per component, shifted by quantizerShift
-	per  int64 // components in Q4 per element 1, shifted by quantizerShift
-	Unit int64 // rotation per component, Q16, rounded up
+	zero int64 // twice the component that stands for an element of 0
+	step int64 // half an element per component step, shifted by quantizerShift
+	per  int64 // component steps in Q4 per element of 1, shifted by quantizerShift
+	Unit int64 // rotation in radians per component step, Q16, rounded up
 	log  int64 // log2 of Unit in Q4
 }
 
@@ -31,7 +32,8 @@ func NewQuantizer(lo, hi int32) Quantizer {
 	}
 }
 
-// Unpack sets q to the quaternion of a row: the index of its largest element, and the others.
+// Unpack sets q to the quaternion of a row: the index of its largest element, followed by the
+// others.
 func (g *Quantizer) Unpack(q *Fixed, row []int32) {
 	row = row[:4]
 	x, y, z := g.element(row[1]), g.element(row[2]), g.element(row[3])
@@ -52,10 +54,10 @@ func (g *Quantizer) element(v int32) int64 {
 	return ((2*int64(v)-g.zero)*g.step + 1<<(quantizerShift-1)) >> quantizerShift
 }
 
-// Size returns log2 of an angle, in components.
+// Size returns log2 of an angle measured in component steps.
 func (g *Quantizer) Size(angle int64) int64 { return max(fixed.Log2(angle*16)-g.log, 0) }
 
-// Pack returns element v as a component, in Q4 and without bounds.
+// Pack returns element v in component steps, in Q4 and not limited to the bounds.
 func (g *Quantizer) Pack(v int64) int64 {
 	return (v*g.per+1<<(quantizerShift-1))>>quantizerShift + g.zero*8
 }

@@ -1,7 +1,7 @@
 // Package rangecoder implements a range coder with 16-bit frequencies for small payloads. A payload
-// has no header, and ends at the last byte that zero padding does not imply: a likely payload has 0
-// bytes. [Coder] joins both directions, so that one function codes and decodes, and adapts the
-// probabilities of decisions ([Prob]) and numbers ([IntModel]).
+// has no header. Zeros at its end are implied, so a likely payload has 0 bytes. [Coder] encodes or
+// decodes, so that one function describes both directions. It also adapts the probabilities of
+// decisions ([Prob]) and numbers ([IntModel]).
 //
 // All arithmetic is in integers: the same bits on every platform. Nothing allocates, except the
 // growth of the encoder's buffer. Nothing is safe for concurrent use.
@@ -47,14 +47,14 @@ func (c *Coder) Falses(p []Prob, at []uint8) {
 		return
 	}
 	e, rng := &c.Enc, c.Enc.rng
-	last, cur := at[0], p[at[0]] // in registers while the index is the same
+	last, cur := at[0], p[at[0]] // kept in registers while the index stays the same
 	for _, i := range at {
 		if i != last {
 			p[last] = cur
 			last, cur = i, p[i]
 		}
 		rng = (rng >> ScaleBits) * uint64(Scale-uint32(cur.P))
-		// What learn does with false.
+		// Same as learn with the outcome false.
 		cur.P = uint16(max(uint32(cur.P)*uint32(Scale-rates[uint8(cur.N)])>>ScaleBits, unlikely))
 		if cur.N < c.maxCount {
 			cur.N++
@@ -83,29 +83,29 @@ const ScaleBits = 16
 // Scale is the sum of the frequencies of all outcomes of a decision.
 const Scale = 1 << ScaleBits
 
-// The range lies in [least, 2^64); it grows by stepBits where it falls below.
+// The range lies in [least, 2^64). When it falls below, it is scaled by 2^stepBits.
 const (
 	least     = 1 << 32
 	stepBits  = 32
 	stepBytes = stepBits / 8
 )
 
-// Prob is the adaptive probability P, of 65,536, that a decision is true, and N, the number of
-// decisions that adapted it. It adapts fast at first, and at a constant rate once N reaches the
+// Prob is the adaptive probability P that a decision is true, in units of 1/65536, and the number N
+// of decisions that adapted it. It adapts fast at first, and at a constant rate once N reaches the
 // limit of the [Coder].
 type Prob struct{ P, N uint16 }
 
-// Half is the P of a decision without a known tendency.
+// Half is the P of a decision whose outcomes are equally likely.
 const Half = Scale / 2
 
 // MaxCount is the maximum number of decisions after which the rate of adaptation is constant.
 const MaxCount = 250
 
-// unlikely is the distance that probabilities keep from 0 and 1.
+// unlikely is the minimum distance of a probability from 0 and 1, in units of 1/65536.
 const unlikely = 24
 
-// rates has the rate of adaptation by count, of 65,536. The entries above MaxCount save a bounds
-// check.
+// rates is the rate of adaptation by count, in units of 1/65536. The entries above MaxCount avoid a
+// bounds check.
 var rates = func() (r [1 << 8]int32) {
 	for i := range r {
 		r[i] = int32(2 * 65536 / (2*i + 3))
@@ -140,8 +140,8 @@ const hintShift = ScaleBits - 6
 
 // Table holds the frequencies of symbols. The zero value is not usable.
 type Table struct {
-	cum  [Symbols + 1]uint16 // symbol s lies in [cum[s], cum[s+1]); the last stands for Scale as 0
-	hint [1 << 6]uint8       // the symbol in which each 64th of the scale begins
+	cum  [Symbols + 1]uint16 // symbol s occupies [cum[s], cum[s+1]); the last entry is Scale, stored as 0
+	hint [1 << 6]uint8       // symbol at the start of each 64th of the scale
 }
 
 // Set sets the frequencies, each above 0, whose sum must be [Scale]; otherwise it panics.
@@ -170,7 +170,7 @@ func (c *Coder) Int(m *IntModel, level, sign int, v int64) int64 {
 	return c.IntWith(m, &m.length[level], level, sign, v)
 }
 
-// IntWith is like Int, with a length model of the caller that was initialized at the same level.
+// IntWith is like Int, but uses the length model l, which the caller initialized at the same level.
 func (c *Coder) IntWith(m *IntModel, l *LengthModel, level, sign int, v int64) int64 {
 	size := bits.Len64(uint64(max(v, -v)))
 	n := c.length(l, middle(level), size)
@@ -216,8 +216,8 @@ func (c *Coder) Uint(l *LengthModel, level int, v uint64) uint64 {
 	return 1<<rest | c.Raw(v&(1<<rest-1), rest)
 }
 
-// length codes the length of a magnitude in bits: whether it exceeds at, then in unary upward or
-// downward from there.
+// length codes the length of a magnitude in bits: whether it exceeds at, then the distance from at
+// in unary.
 func (c *Coder) length(l *LengthModel, at, size int) int {
 	n := at
 	c.Dec.Length(at)

@@ -2,8 +2,8 @@ package rangecoder
 
 import "math/bits"
 
-// Store sets a component that was decoded. Encoders of several players read the same components at
-// the same time, so an encoder writes none.
+// Store sets a decoded component. It does nothing while encoding, because encoders of several
+// players read the same components concurrently.
 func (c *Coder) Store(component *int32, v int32) {
 	if c.Decoding {
 		*component = v
@@ -25,8 +25,8 @@ func (c *Coder) Uniform(v, lo, hi int32) int32 {
 	return c.Check(int64(lo)+int64(x), lo, hi)
 }
 
-// Predicted codes a component with bounds by its difference from guess, which is in Q4, and returns
-// that difference in Q4. The other arguments are those of [Coder.Int].
+// Predicted codes a bounded component as its difference from guess, which is in Q4, and returns
+// that difference in Q4. See [Coder.Int] for the other arguments.
 func (c *Coder) Predicted(m *IntModel, level, sign int, guess int64, component *int32, lo, hi int32) int64 {
 	v := (guess + 8) >> 4
 	v += c.Int(m, level, sign, int64(*component)-v)
@@ -34,11 +34,11 @@ func (c *Coder) Predicted(m *IntModel, level, sign int, guess int64, component *
 	return int64(*component)*16 - guess
 }
 
-// Byte returns byte i of a byte string in components: its length, then four bytes in each, low byte
-// first, padded with zeros.
+// Byte returns byte i of a byte string in components. The first component is the length. Each of
+// the others holds four bytes, low byte first, padded with zeros.
 func Byte(row []int32, i int) byte { return byte(uint32(row[1+i/4]) >> (8 * (i % 4))) }
 
-// SetByte sets byte i, which is zero, of a byte string.
+// SetByte sets byte i of a byte string. The byte must be zero before.
 func SetByte(row []int32, i int, b byte) { row[1+i/4] |= int32(uint32(b) << (8 * (i % 4))) }
 
 // StoreByte is Store for a byte of a byte string.

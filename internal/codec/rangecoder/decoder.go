@@ -9,8 +9,8 @@ type decoder struct {
 	pos    int
 	code   uint64 // offset into the range, below rng
 	rng    uint64
-	bad    bool // the input lies where that of no encoder does
-	shared int  // 1 if the first byte holds something else too
+	bad    bool // the input is in the part of the range that no encoder uses
+	shared int  // 1 if the first byte also holds bits before the payload
 }
 
 // Reset starts at the first byte of in, which is not modified. If free is not 0, the payload starts
@@ -69,7 +69,8 @@ func (d *decoder) shift() {
 	d.rng <<= stepBits
 }
 
-// BitNoRenorm reads one decision; p0 as in [Encoder.BitNoRenorm]. Renorm must follow.
+// BitNoRenorm reads one decision. p0 is the frequency of 0, as in [Encoder.BitNoRenorm]. Renorm
+// must follow.
 func (d *decoder) BitNoRenorm(p0 uint32) bool {
 	t := (d.rng >> ScaleBits) * uint64(p0)
 	bit, below, rng := d.code >= t, uint64(0), t

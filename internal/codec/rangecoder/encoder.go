@@ -9,10 +9,10 @@ import (
 // Encoder appends one payload to a buffer. Call Reset before use.
 type Encoder struct {
 	buf    []byte
-	start  int // of the payload in buf
-	shared int // 1 if its first byte holds something else too
+	start  int // offset of the payload in buf
+	shared int // 1 if the first byte of the payload also holds bits before the payload
 	low    uint64
-	over   uint64 // 1 if low ran over since the last shift: what is in buf is one more
+	over   uint64 // carry: 1 if low overflowed since the last shift, so the bytes in buf must be incremented by one
 	rng    uint64
 }
 
@@ -28,8 +28,8 @@ func (e *Encoder) Reset(dst []byte, free uint) {
 	}
 }
 
-// BitNoRenorm codes one decision; p0 is the frequency of 0, in 1 to Scale-1. Renorm must follow:
-// the compiler inlines each of the two, but not their sum.
+// BitNoRenorm codes one decision; p0 is the frequency of 0, in 1 to Scale-1. Renorm must follow.
+// They are two methods because the compiler inlines each of them, but not one that does both.
 func (e *Encoder) BitNoRenorm(bit bool, p0 uint32) {
 	t := (e.rng >> ScaleBits) * uint64(p0)
 	below, rng := uint64(0), t
@@ -88,8 +88,8 @@ func (e *Encoder) Raw(v uint64, n uint) {
 	}
 }
 
-// Bits returns the size of the decisions so far in bits, rounded down. The bits of a shared first
-// byte that are not free count too.
+// Bits returns the size of the decisions so far in bits, rounded down. Earlier bits in a shared
+// first byte count too.
 func (e *Encoder) Bits() int { return 8*(len(e.buf)-e.start) + bits.LeadingZeros64(e.rng) }
 
 func (e *Encoder) add(x uint64) {
@@ -98,7 +98,7 @@ func (e *Encoder) add(x uint64) {
 	e.over += over
 }
 
-// shift is called rarely, and not inlined, so that its callers can be.
+// shift is called rarely. It is not inlined, so that its callers can be inlined.
 //
 //go:noinline
 func (e *Encoder) shift() {
@@ -148,14 +148,13 @@ func (e *Encoder) Finish() []byte {
 	return e.buf[:n]
 }
 
-// Cost returns the size of the decisions so far in bits, with fractions. The bits of a shared first
-// byte that are not free count too. It is for measurements: its floating point must not affect
-// coded values.
+// Cost returns the size of the decisions so far in bits, with fractions. Earlier bits in a shared
+// first byte count too. It is for measurements: coded values must not depend on its floating point.
 func (e *Encoder) Cost() float64 {
 	return float64(8*(len(e.buf)-e.start)) + 64 - math.Log2(float64(e.rng))
 }
 
-// CopyFrom copies the state of o, with a buffer of its own, to return to it later.
+// CopyFrom copies the state and the buffer of o, so that coding can return to this state later.
 func (e *Encoder) CopyFrom(o *Encoder) {
 	buf := append(e.buf[:0], o.buf...)
 	*e = *o
@@ -166,6 +165,6 @@ func (e *Encoder) CopyFrom(o *Encoder) {
 // integers only, so coded values may depend on it.
 func (e *Encoder) BitsQ8() int {
 	zeros := bits.LeadingZeros64(e.rng)
-	part := e.rng << zeros << 1 >> 56 // what the range has above a power of two, of 256
+	part := e.rng << zeros << 1 >> 56 // fraction of the range above its highest power of two, in 1/256
 	return (8*(len(e.buf)-e.start)+zeros+1)<<8 - int(part)
 }

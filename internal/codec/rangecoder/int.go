@@ -1,13 +1,13 @@
 package rangecoder
 
 const (
-	// Signs is how many contexts a sign may have.
+	// Signs is the maximum number of contexts of a sign.
 	Signs   = 9 * 3 * 3
 	beyonds = 16 // contexts of a mantissa
 )
 
-// Sign3 returns 0 for zero, 1 for a positive and 2 for a negative number: a part of the context of
-// a sign.
+// Sign3 returns 0 for zero, 1 for a positive and 2 for a negative number. Contexts of signs are
+// built from it.
 func Sign3(v int64) int {
 	switch {
 	case v > 0:
@@ -36,8 +36,8 @@ func (m *IntModel) Init() {
 	}
 }
 
-// beyond returns the context of a mantissa: by how many bits the magnitude exceeds the middle of
-// its level.
+// beyond returns the context of a mantissa: the number of bits by which the magnitude exceeds the
+// middle of its level.
 func beyond(n, level int) int { return min(max(n-middle(level)+beyonds/2, 0), beyonds-1) }
 
 // Levels is the number of levels of magnitude, three per octave.
@@ -47,7 +47,7 @@ const Levels = 40
 // Q4.
 func Level(scale int64) int { return int(min(max((scale+256)*3>>8, 0), Levels-1)) }
 
-// middle returns the length at which the decisions of a level begin, in bits.
+// middle returns the length in bits at which the unary code of a level begins.
 func middle(level int) int { return (level + 1) / 3 }
 
 // MaxLength is the maximum length of a magnitude, in bits.
@@ -57,10 +57,10 @@ const MaxLength = 32
 // before use.
 type LengthModel [MaxLength + 1]Prob
 
-// Init sets the initial probabilities: with m the median magnitude of the level, a magnitude
-// exceeds x with probability m / (m + x).
+// Init sets the initial probabilities. A magnitude exceeds x with probability m / (m + x), where m
+// is the median magnitude of the level.
 func (l *LengthModel) Init(level int) {
-	// Three levels an octave, in Q8.
+	// Median of the three levels of an octave, in Q8.
 	mid := []int64{72, 90, 114}[level%3] << (level / 3) * 2
 	longer := func(k int) int64 { return mid * 65536 / (mid + 256<<k - 128) }
 	for k := range l {

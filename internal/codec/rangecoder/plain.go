@@ -6,6 +6,6 @@ package rangecoder
 // Call Reset before use.
 type Decoder = decoder
 
-// Length precedes the decisions of a length, which begin at middle. It has an effect only in builds
-// with the tag steered.
+// Length announces the decisions of a length, whose unary code begins at middle. It has an effect
+// only in builds with the tag steered.
 func (*decoder) Length(middle int) {}

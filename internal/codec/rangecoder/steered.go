@@ -4,16 +4,17 @@ package rangecoder
 
 import "math/rand/v2"
 
-// Decoder is the decoder of builds without the tag steered, unless [Steer] makes the decisions.
+// Decoder is like the decoder of builds without the tag steered, unless [Steer] makes its
+// decisions.
 type Decoder struct{ decoder }
 
 // steering makes the decisions of all decoders, unless it is nil.
 var steering *script
 
-// Steer calls decode with a message, and makes the decisions of its coded part, which ends it, at
-// random. It returns the message with their encoding in place of that part: well-formed, but as
-// only a hostile sender encodes it. Unlike random bytes, it makes improbable decisions often. Not
-// safe for concurrent use.
+// Steer calls decode with a message and replaces the decisions of the coded part, which ends the
+// message, by random ones. It returns the message with the encoding of these decisions as coded
+// part. The result is well-formed, but typical only for a hostile sender. Unlike random bytes, it
+// often contains improbable decisions. Not safe for concurrent use.
 func Steer(r *rand.Rand, message []byte, decode func([]byte)) []byte {
 	s := &script{r: r}
 	steering = s
@@ -30,24 +31,24 @@ func Steer(r *rand.Rand, message []byte, decode func([]byte)) []byte {
 type script struct {
 	r        *rand.Rand
 	enc      Encoder
-	replaced int // size of the coded part in whose place the decisions are made
+	replaced int // size of the original coded part
 	begun    bool
 	mood     int
-	left     int    // decisions in this mood
-	forced   []bool // the next decisions
+	left     int    // number of decisions left in the current mood
+	forced   []bool // forced outcomes of the next decisions
 }
 
-// Moods of a script.
+// Moods of a script determine how it makes decisions.
 const (
-	plausible = iota // as probable as the models say
+	plausible = iota // with the probabilities of the models
 	likely           // always the more probable outcome
-	never            // always false, and numbers of 0
+	never            // always false; numbers are 0
 	always
 	coin
 	moods
 )
 
-// maxScript is the size of a coded part, in bits, from which on all decisions are false.
+// maxScript is the size of a coded part, in bits, after which all decisions are false.
 const maxScript = 8 * 1000
 
 func (s *script) next() int {
@@ -71,8 +72,8 @@ func (d *Decoder) Reset(in []byte, free uint) {
 
 func (d *Decoder) Complete() bool { return steering != nil || d.decoder.Complete() }
 
-// Length forces the decisions of a length two times of three: numbers next to 0 and of the largest
-// sizes are where parsers fail.
+// Length forces the decisions of a length in two of three cases, because parsers tend to fail at
+// numbers near 0 and at the largest sizes.
 func (d *Decoder) Length(middle int) {
 	s := steering
 	if s == nil {

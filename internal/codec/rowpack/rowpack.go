@@ -4,22 +4,22 @@ package rowpack
 
 import "math/bits"
 
-// Layout is the packed form of rows: of each component its difference from its minimum, the first
-// in the lowest bits. Layouts are immutable and safe for concurrent use.
+// Layout is the packed form of rows. It stores the difference of each component from its minimum,
+// with the first component in the lowest bits. Layouts are immutable and safe for concurrent use.
 type Layout struct {
-	places []place // of the components
+	places []place // place of each component
 	splits []split
 	words  int
 }
 
-// place is where a component is: its difference from low, shifted, in a word.
+// place is the position of a component: its difference from low, shifted within a word.
 type place struct {
 	low                int32
 	mask               uint32
 	word, shift, width uint8
 }
 
-// split is a component whose high bits are the low ones of the next word.
+// split marks a component that continues in the low bits of the next word.
 type split struct{ component, word, shift uint8 }
 
 // New returns the layout of at most 128 components with bounds. Differences are modulo 2^32: 0 and
@@ -61,7 +61,7 @@ func (l *Layout) Pack(dst []uint64, row []int32) {
 	dst[at] = word
 }
 
-// Unpack writes the row of a packed form to row.
+// Unpack writes the components of a packed row to row.
 func (l *Layout) Unpack(row []int32, packed []uint64) {
 	places := l.places[:len(row)]
 	for i := range row {
