@@ -11,13 +11,13 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// BindRequest asks the DS to bind an RPC. The client repeats it until it is answered.
+// BindRequest asks the DS to bind an RPC. The client repeats it until it receives an answer.
 type BindRequest struct {
 	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // tells msgpack to leave the names out
 
-	RPC         uint8 // number in the headers, chosen by the client
+	RPC         uint8 // number of the RPC in headers, chosen by the client
 	Name        string
-	Fingerprint uint64   // of the schema
+	Fingerprint uint64   // fingerprint of the schema
 	Fields      []uint16 // FieldHashes of the schema
 	RateHz      float64  // declared number of calls per second
 	Ring        int      // capacity of the client's ring
@@ -26,10 +26,10 @@ type BindRequest struct {
 	Frames      int    // maximum number of new frames in a datagram, up to rpcdelta.MaxHeld; 0 means 1
 	Prior       uint64 // hash of the requested prior, for the adaptive codec
 	Batch       int    // maximum number of later frames that a frame waits for
-	Deadline    int    // maximum age in frames at which a lost payload is repeated; 0 if none is
-	// PerTick has the factor of each velocity of the schema, see [schema.Schema.PerTick].
+	Deadline    int    // maximum age in frames at which a lost payload is repeated; 0: never
+	// PerTick holds the factor of each velocity of the schema, see [schema.Schema.PerTick].
 	PerTick []int64
-	// Described has the descriptions of the fields for which the DS asked with ReasonDescribe.
+	// Described holds the descriptions of the fields that the DS requested with ReasonDescribe.
 	Described []Described
 }
 
@@ -37,16 +37,16 @@ type BindRequest struct {
 type Described struct {
 	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // tells msgpack to leave the names out
 
-	Field       int // its number
+	Field       int // number of the field
 	Description string
 }
 
-// BindAnswer is the answer to a BindRequest, and explains a client's answer to the offer of a
-// world: asking end and answering end are those of the request or the offer.
+// BindAnswer is the answer to a BindRequest. It also explains the client's answer to the offer of a
+// world. The asking end is the sender of the request or offer; the answering end is the other one.
 type BindAnswer struct {
 	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // tells msgpack to leave the names out
 
-	RPC    uint8  // number of the request, or of the offer
+	RPC    uint8  // number of the RPC in the request, or of the world in the offer
 	Ring   int    // capacity of the DS's ring
 	Reason Reason // ReasonNone if the RPC is bound
 	// Field is the number of the client's incompatible field for ReasonSchema, and Theirs the DS's
@@ -56,10 +56,10 @@ type BindAnswer struct {
 	Theirs string
 	Known  []string // names of the DS's RPCs for ReasonUnknown, of its codecs for ReasonCodec
 	Prior  uint64   // hash of the prior in use: the requested one, or the DS's built-in one
-	// LimitHz is the rate that ReasonRate and ReasonFixedRate speak of.
+	// LimitHz is the permitted rate for ReasonRate and ReasonFixedRate.
 	LimitHz float64
 	Ask     []int // numbers of the client's fields to describe, for ReasonDescribe
-	// Asking and Answering are those of Differences, for ReasonNone.
+	// Asking and Answering are the fields of Differences, for ReasonNone.
 	Asking    []string
 	Answering []string
 }
@@ -67,17 +67,17 @@ type BindAnswer struct {
 // Differences returns the differences that the answer reports.
 func (a *BindAnswer) Differences() Differences { return Differences{a.Asking, a.Answering} }
 
-// Report makes the answer report differences.
+// Report sets the differences in the answer.
 func (a *BindAnswer) Report(d Differences) {
 	a.Asking = d.Asking[:min(len(d.Asking), MaxDifferences)]
 	a.Answering = d.Answering[:min(len(d.Answering), MaxDifferences)]
 }
 
-// Differences are what only one end has, at most MaxDifferences names in each list. A field of a
-// further type of objects is TYPE/FIELD, a whole type TYPE/.
+// Differences lists names that only one end has, at most MaxDifferences in each list. TYPE/FIELD is
+// a field of a further type of objects, TYPE/ a whole type.
 type Differences struct {
-	Asking    []string // names of the fields that only the asking end has: the other one skips them
-	Answering []string // those that only the answering end has: they have no values
+	Asking    []string // fields that only the asking end has; the answering end skips them
+	Answering []string // fields that only the answering end has; they have no values
 }
 
 // MaxDifferences is the maximum number of names in each list of Differences.
@@ -86,7 +86,8 @@ const MaxDifferences = 32
 // Any reports whether there are differences.
 func (d *Differences) Any() bool { return len(d.Asking)+len(d.Answering) > 0 }
 
-// Text tells the differences, where the ends are named asking and answering. Names may be hostile.
+// Text describes the differences. asking and answering are the names of the two ends. Field names
+// may be hostile.
 func (d *Differences) Text(asking, answering string) string {
 	var out []string
 	for _, side := range []struct {
@@ -126,7 +127,7 @@ var reasons = [...]string{
 	"jitter buffer for reliable frames", "fields to describe",
 }
 
-// String returns what the reason is, for logs.
+// String describes the reason, for logs.
 func (r Reason) String() string {
 	if int(r) < len(reasons) {
 		return reasons[r]
@@ -155,7 +156,7 @@ func ParseBindAnswer(b []byte) (a BindAnswer, err error) {
 	return a, err
 }
 
-// Fit appends the answer with its type. Until it has at most so many bytes, it replaces the last
+// Fit appends the answer with its type in at most most bytes. To shorten it, Fit replaces the last
 // names of the longest list by "...".
 func (a BindAnswer) Fit(dst []byte, most int) ([]byte, error) {
 	a.Theirs = a.Theirs[:min(len(a.Theirs), MaxTheirs)]
@@ -208,8 +209,8 @@ func fieldHash(description string) uint16 {
 	return uint16(sum ^ sum>>16)
 }
 
-// Descriptions returns the descriptions of the client's fields: those of s with the same hash, and
-// those of the request. ask has the numbers of fields without one.
+// Descriptions returns the descriptions of the client's fields: from s for fields with the same
+// hash, otherwise from the request. ask lists the numbers of fields without a description.
 func (r *BindRequest) Descriptions(s *schema.Schema) (fields []string, ask []int) {
 	known := map[uint16]string{}
 	for _, f := range s.Fields() {

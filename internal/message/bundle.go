@@ -13,14 +13,14 @@ const (
 	bundleMask = 15
 )
 
-// MaxBundle is the maximum number of frames in a bundle: more than a game sends per tick, and few
-// enough that a hostile bundle takes no more work than as many datagrams.
+// MaxBundle is the maximum number of frames in a bundle. A game sends fewer per tick, and a hostile
+// bundle takes no more work than the same number of datagrams.
 const MaxBundle = bundleMask + 2
 
 // Bundler collects frames and returns them as one message: a bundle, or a single frame as it is.
 // The zero value has no room; see [NewBundler].
 type Bundler struct {
-	buf   []byte // first byte, then each frame after its length
+	buf   []byte // first byte, then the length and the bytes of each frame
 	limit int
 	count int
 	last  int // offset of the last frame's length
@@ -35,8 +35,8 @@ func NewBundler(limit int) Bundler {
 // Len returns the number of collected frames.
 func (b *Bundler) Len() int { return b.count }
 
-// Add adds a frame. It returns false if the frame does not fit, and otherwise how many bytes the
-// message grew besides the frame's own: 0 for the first one.
+// Add adds a frame. It returns false if the frame does not fit. extra is the number of bytes by
+// which the message grew in addition to the frame: 0 for the first frame.
 func (b *Bundler) Add(frame []byte) (extra int, ok bool) {
 	if b.count == 0 {
 		if len(frame) > b.limit {
@@ -108,11 +108,11 @@ func ParseBundle(b []byte) Frames {
 // Left returns the number of frames that Next has not returned.
 func (f *Frames) Left() int { return f.left }
 
-// Shared reports whether the next frame follows another one.
+// Shared reports whether Next has already returned a frame of the message.
 func (f *Frames) Shared() bool { return f.left < f.all }
 
-// Next returns the next frame, and how many bytes it takes in the message besides its own, as
-// [Bundler.Add] does. After an error, no frames are left.
+// Next returns the next frame, and the bytes that it takes in the message in addition to its own,
+// as [Bundler.Add] does. After an error, no frames are left.
 func (f *Frames) Next() (frame []byte, extra int, err error) {
 	if extra = f.lengthSize; f.all-f.left == 1 {
 		extra++ // the type

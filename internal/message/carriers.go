@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// sameTick is the time within which messages are taken to leave in the same tick.
+// sameTick is the maximum time between messages that count as sent in the same tick.
 const sameTick = 2 * time.Millisecond
 
-// Carriers predicts when the next message leaves that can carry acks. The zero value expects none.
-// Its methods are called one at a time, but Interval by any goroutine.
+// Carriers predicts when the next message that can carry acks is sent. The zero value expects none.
+// Only Interval is safe for concurrent use.
 type Carriers struct {
 	last  time.Time
 	every atomic.Int64
 }
 
-// Left records that a message with room for acks leaves. Intervals above most count as most.
+// Left records that a message with room for acks is sent now. Intervals longer than most count as
+// most.
 func (c *Carriers) Left(now time.Time, most time.Duration) {
 	gap := now.Sub(c.last)
 	switch {
@@ -32,8 +33,8 @@ func (c *Carriers) Left(now time.Time, most time.Duration) {
 // Interval returns the time between messages, or 0 if none is expected.
 func (c *Carriers) Interval() time.Duration { return time.Duration(c.every.Load()) }
 
-// Until returns how long acks can wait for a message: until two intervals after the last one. It
-// reports false if none is expected.
+// Until returns until when acks can wait for a message: two intervals after the last one. It
+// reports false if no message is expected.
 func (c *Carriers) Until(now time.Time) (until time.Time, ok bool) {
 	until = c.last.Add(2 * c.Interval())
 	if !now.Before(until) {

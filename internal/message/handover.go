@@ -14,7 +14,7 @@ const (
 	// MaxHandover is the maximum size of the data that a game hands over to another server, in
 	// bytes.
 	MaxHandover = 64 << 10
-	// NoStream is the stream of a HandoverNotice that counts at once.
+	// NoStream is the Stream of a HandoverNotice that takes effect at once.
 	NoStream = 255
 	// HandoverStream is the name of the byte stream that carries the data of a handover. Names with
 	// the prefix streams.ReservedPrefix are not for games.
@@ -28,22 +28,23 @@ const (
 
 // HandoverNotice tells a client to continue at another server.
 type HandoverNotice struct {
-	// Stream is the number of a replication stream, and Tick the tick of its world from which the
-	// handover counts. With NoStream it counts at once, and Tick is 0.
+	// Stream is the number of a replication stream. The handover takes effect at tick Tick of its
+	// world. With NoStream it takes effect at once, and Tick is 0.
 	Stream uint8
 	Tick   uint64
-	// Size is the size of the game's data, up to MaxHandover; 0 if there is none. Hash is its
-	// SHA-256; zeros if there is none.
+	// Size is the size of the game's data, up to MaxHandover, and Hash its SHA-256. Both are 0 if
+	// there are no data.
 	Size int
 	Hash [sha256.Size]byte
 	// Servers are 1 to 8 addresses of the other server, without zones, IPv4 unmapped.
 	Servers []netip.AddrPort
-	// Token is the client's connect token for the other server. Its claims have the hash of a
+	// Token is the client's connect token for the other server. Its claims contain the hash of a
 	// secret, see [Secret.Hash].
 	Token token.Token
 }
 
-// AppendHandover appends a handover with its type. The handover must be valid: see [ParseHandover].
+// AppendHandover appends a handover with its type. The handover must satisfy the conditions of
+// [ParseHandover].
 func AppendHandover(dst []byte, h *HandoverNotice) []byte {
 	dst = binary.AppendUvarint(append(dst, byte(Handover), h.Stream), h.Tick)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(h.Size))
@@ -84,7 +85,7 @@ func ParseHandover(b []byte) (HandoverNotice, error) {
 	return h, nil
 }
 
-// parseHandoverHead parses what precedes the servers.
+// parseHandoverHead parses the fields before the servers.
 func parseHandoverHead(b []byte) (h HandoverNotice, rest []byte, err error) {
 	if len(b) == 0 || b[0] > maxStream && b[0] != NoStream {
 		return h, nil, malformedHandover("no number of a replication stream")
@@ -108,8 +109,7 @@ func parseHandoverHead(b []byte) (h HandoverNotice, rest []byte, err error) {
 	return HandoverNotice{h.Stream, h.Tick, h.Size, [sha256.Size]byte(b), nil, token.Token{}}, b[sha256.Size:], nil
 }
 
-// Secret is a number by which a server shows that it has released a player: before, nobody else
-// knows it.
+// Secret proves that a server has released a player. Only this server knows it until then.
 type Secret [32]byte
 
 // NewSecret returns a random secret.
@@ -126,17 +126,18 @@ func (s Secret) Hash(data []byte) (hash [sha256.Size]byte) {
 	return [sha256.Size]byte(h.Sum(hash[:0]))
 }
 
-// AppendSwitch appends the message of a client that has switched to another server, with its type.
+// AppendSwitch appends, with its type, the message that tells a server that its client has switched
+// to another server.
 func AppendSwitch(dst []byte) []byte { return append(dst, byte(Handover)) }
 
-// AppendRelease appends the message of a server that has released a player, with its type. The
-// client passes it to the other server.
+// AppendRelease appends, with its type, the message that releases a player. The client passes it to
+// the other server.
 func AppendRelease(dst []byte, s Secret) []byte { return append(append(dst, byte(Handover)), s[:]...) }
 
-// IsRelease reports whether a message Handover of a server, without its type, is a release.
+// IsRelease reports whether a Handover message of a server, without its type, is a release.
 func IsRelease(b []byte) bool { return len(b) == len(Secret{}) }
 
-// ParseRelease parses a message Handover of a client without its type: a release, or the message
+// ParseRelease parses a Handover message of a client without its type: a release, or the report
 // that it has switched. The error is ErrMalformed.
 func ParseRelease(b []byte) (s Secret, released bool, err error) {
 	switch len(b) {
@@ -148,7 +149,7 @@ func ParseRelease(b []byte) (s Secret, released bool, err error) {
 	return s, false, malformedHandover("%d bytes of a client", len(b))
 }
 
-// parseServer parses an address and port in the format of the claims of tokens.
+// parseServer parses an address and port in the format that the claims of tokens use.
 func parseServer(b []byte) (s netip.AddrPort, rest []byte, err error) {
 	size := 4
 	if len(b) > 0 && b[0] == 6 {

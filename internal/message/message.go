@@ -1,7 +1,7 @@
-// Package message defines the messages other than frames between client and DS: acks, reports about
+// Package message defines the messages between client and DS other than frames: acks, reports about
 // jitter buffers, requests to bind RPCs, bundles of frames, the game's own messages, handovers, and
-// the messages of replication streams. The first byte of each has its two high bits set, which that
-// of a frame has not.
+// the messages of replication streams. The two high bits of the first byte are set in all messages,
+// but not in frames.
 package message
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/seq"
 )
 
-// Mask marks a message that is not a payload of rpcdelta: the two high bits of its first byte are
-// set, which those of a payload's first byte are not.
+// Mask marks a message that is not a payload of rpcdelta. The two high bits of its first byte are
+// set; in a payload at least one of them is clear.
 const Mask = 1<<7 | 1<<6
 
 // Type is the type of a message: its first byte, or Frame.
@@ -25,8 +25,8 @@ type Type uint8
 const (
 	// Frame is a payload of rpcdelta; its first byte does not have both high bits set.
 	Frame Type = 0
-	// Handover is followed by a HandoverNotice, or a [Secret] that releases the player. Of a client
-	// it is followed by nothing, or that secret. Reliable channel only.
+	// Handover is followed by a HandoverNotice, or by a [Secret] that releases the player. From a
+	// client it is followed by nothing, or by that secret. Reliable channel only.
 	Handover Type = Mask | (iota - 1)
 	// Acks is followed by acks.
 	Acks
@@ -57,7 +57,7 @@ const (
 	WithAcks
 	WithSlack
 	// GameMessage is followed by the number of a replication stream, a tick as an unsigned varint,
-	// and a message of the game that counts from that tick of the world on. Reliable channel only.
+	// and a message of the game that takes effect at this tick of the world. Reliable channel only.
 	GameMessage
 	// Request is followed by a request of a client or the answer to one (see [ParseRequest]).
 	// Reliable channel only.
@@ -71,7 +71,7 @@ const (
 	Bundle Type = Mask | bundleFlag
 )
 
-// ErrMalformed means that a message is not one of this package.
+// ErrMalformed reports an invalid message.
 var ErrMalformed = errors.New("malformed control message")
 
 // Split returns the type of a message and the bytes after the type. For a frame, a bundle, Down and
@@ -93,8 +93,8 @@ func Split(b []byte) (Type, []byte, error) {
 	return 0, nil, fmt.Errorf("%w: type %#x", ErrMalformed, b[0])
 }
 
-// ParseWithAcks parses a message WithAcks or WithSlack without its type. It returns the acks, in
-// WithSlack with the reports before them, and the message that follows.
+// ParseWithAcks parses a message WithAcks or WithSlack without its type. It returns the acks and
+// the message that follows them. In WithSlack, the acks include the reports before them.
 func ParseWithAcks(b []byte) (acks, message []byte, err error) {
 	if len(b) == 0 || int(b[0]) >= len(b)-1 {
 		return nil, nil, fmt.Errorf("%w: acks without a message", ErrMalformed)
@@ -122,7 +122,7 @@ func CutDownAck(b []byte) (ack, message []byte) {
 	return b, nil
 }
 
-// SkipDownAcks returns what follows the acks of replication streams at the start of a client's
+// SkipDownAcks returns the bytes after the acks of replication streams at the start of a client's
 // datagram.
 func SkipDownAcks(b []byte) []byte {
 	for len(b) > 0 && b[0] == byte(DownAck) {
@@ -137,14 +137,14 @@ const MaxMessage = 8 << 10
 const (
 	messageRate     = 64 << 10  // bytes/s of messages that a client may send
 	messageBurst    = 128 << 10 // bytes
-	messageOverhead = 64        // bytes that a message counts besides its own
+	messageOverhead = 64        // overhead in bytes that each message counts in addition to its size
 	// maxBacklog is the maximum number of bytes in the reliable channel after an interruption.
 	maxBacklog = 512 << 10
 )
 
-// Printable returns a text of the other end for an error, which may be logged or printed to a
-// terminal. Characters that are not printable are escaped as in a Go string, and the text is cut
-// off after a maximum number of bytes.
+// Printable returns a text of the other end in a form that is safe in logs and terminals.
+// Characters that are not printable are escaped as in a Go string, and the text is truncated to
+// most bytes.
 func Printable(s string, most int) string {
 	tail := ""
 	if len(s) > most {
@@ -154,9 +154,9 @@ func Printable(s string, most int) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`) + tail
 }
 
-// ClientMessages is the rate limit that a client applies to its messages, and DSMessages the one
-// that a DS enforces: however the network delays messages, a client within its limit does not
-// exceed the DS's.
+// ClientMessages is the rate limit that a client applies to its messages. DSMessages is the rate
+// limit that a DS enforces. It is higher, so that a client within its limit does not exceed it when
+// the network delays messages.
 var (
 	ClientMessages = ratelimit.Rate{PerSecond: messageRate, Burst: messageBurst}
 	DSMessages     = ratelimit.Rate{PerSecond: 2 * messageRate, Burst: messageBurst + maxBacklog}

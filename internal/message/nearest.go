@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// maxNearest is the number of bytes of a name that count for its distance from another one, at most
-// the bits of a uint64: names may be hostile.
+// maxNearest is the number of bytes of a name that are compared. It bounds the time, because names
+// may be hostile, and is the number of bits of a uint64.
 const maxNearest = 64
 
-// pattern is a name that others are compared with, each in a time that grows with its length, and
-// not with the product of both: a peer can send many names.
+// pattern is a name that other names are compared with. The time of a comparison is linear in the
+// length of the other name, because a peer can send many names.
 type pattern struct {
 	name string
 	at   [256]uint64 // bit i: the name has this byte at index i
@@ -27,14 +27,13 @@ func newPattern(name string) *pattern {
 	return p
 }
 
-// distance returns how far b is from the pattern: 256 for each insertion and deletion of a byte
-// that leads from one to the other, less 1 for each byte that they have in common at the start. The
-// case of ASCII letters does not count.
+// distance returns the distance of b from the pattern: 256 for each byte to insert or delete, less
+// 1 for each byte of the common prefix. The case of ASCII letters is ignored.
 func (p *pattern) distance(b string) int {
 	a := p.name
 	b = b[:min(len(b), maxNearest)]
-	// Bit i of rows is 0 where the longest common subsequence of b so far and of the first bytes of
-	// the name grows with byte i (Hyyrö, "Bit-Parallel LCS-length Computation Revisited", 2004).
+	// Bit i of rows is 0 if byte i of the name extends the longest common subsequence of b so far
+	// and the name up to byte i (Hyyrö, "Bit-Parallel LCS-length Computation Revisited", 2004).
 	rows := ^uint64(0)
 	for i := range len(b) {
 		matches := rows & p.at[lower(b[i])]
@@ -55,7 +54,7 @@ func lower(b byte) byte {
 	return b
 }
 
-// SortByDistance sorts names such that those come first that were probably meant by name.
+// SortByDistance sorts names by their distance from name, the nearest first.
 func SortByDistance(names []string, name string) {
 	p, distances := newPattern(name), make(map[string]int, len(names))
 	for _, n := range names {
@@ -64,8 +63,7 @@ func SortByDistance(names []string, name string) {
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(distances[a], distances[b]) })
 }
 
-// NearestName returns the one of other names that was probably meant by name, or "" if there are
-// none.
+// NearestName returns the element of names that is nearest to name, or "" if names is empty.
 func NearestName(name string, names []string) (nearest string) {
 	p, least := newPattern(name), math.MaxInt
 	for _, n := range names {
@@ -76,10 +74,12 @@ func NearestName(name string, names []string) (nearest string) {
 	return nearest
 }
 
-// Nearest returns the text of an error about that name: nothing if there are none.
+// Nearest returns the part of an error's text that suggests the nearest name, or "" if there is
+// none.
 func Nearest(name string, names []string) string { return AsNearest(NearestName(name, names)) }
 
-// AsNearest returns the text of an error about a nearest name: nothing if that is "".
+// AsNearest returns the part of an error's text that suggests the name nearest, or "" if that is
+// "".
 func AsNearest(nearest string) string {
 	if nearest == "" {
 		return ""

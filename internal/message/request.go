@@ -8,7 +8,7 @@ import (
 const (
 	// MaxRequests is the maximum number of a client's requests without an answer.
 	MaxRequests = 64
-	// MaxRefusal is the maximum size of the text with which a request is refused, in bytes.
+	// MaxRefusal is the maximum size of the reason for which a game refuses a request, in bytes.
 	MaxRefusal = 256
 
 	requestHeader = 5
@@ -17,12 +17,12 @@ const (
 // RequestKind is the kind of a message of type Request.
 type RequestKind uint8
 
-// The kinds of a message Request. A client sends the first two, a DS the others.
+// The kinds of a Request message. A client sends Ask and Cancel, a DS the others.
 const (
-	Ask       RequestKind = iota // a message of the game that wants an answer
-	Cancel                       // the client does not wait for the answer any more; nothing follows
+	Ask       RequestKind = iota // a message of the game that requests an answer
+	Cancel                       // the client no longer waits for the answer; nothing follows
 	Answer                       // the answer, a message of the game
-	Refusal                      // the game's reason for which there is no answer
+	Refusal                      // the game's reason for refusing the request
 	Unhandled                    // the DS handles no requests; nothing follows
 	requestKinds
 )
@@ -35,10 +35,10 @@ func (k RequestKind) String() string {
 	return [...]string{"request", "cancel", "answer", "refusal", "unhandled"}[k]
 }
 
-// maxRequestBody has the maximum size of what follows, by kind, in bytes.
+// maxRequestBody is the maximum size of the body by kind, in bytes.
 var maxRequestBody = [requestKinds]int{Ask: MaxMessage, Answer: MaxMessage, Refusal: MaxRefusal}
 
-// AppendRequest appends a message Request with its type. The id is that of the client's Ask.
+// AppendRequest appends a Request message with its type. id is the id of the client's Ask.
 func AppendRequest(dst []byte, k RequestKind, id uint32, body []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(append(dst, byte(Request), byte(k)), id)
 	return append(dst, body...)

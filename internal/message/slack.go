@@ -10,14 +10,15 @@ import (
 // Buffered is a report about the jitter buffer of an RPC on the DS.
 type Buffered struct {
 	RPC uint8
-	// Slack is the mean time between the arrival of a frame and its release, Target the slack at
-	// which the buffer aims. On the wire they have a resolution of 0.1 ms; Slack is within ±3.2 s,
-	// Target within 0 to 6.5 s.
+	// Slack is the mean time between the arrival of a frame and its release. Target is the slack
+	// that the buffer aims for. On the wire both have a resolution of 0.1 ms; Slack is within ±3.2
+	// s, Target within 0 to 6.5 s.
 	Slack, Target time.Duration
-	// Rate is the rate of the DS's ticks, as it measured it: 1 if they take as long as they should.
-	// On the wire it has a resolution of 1/10,000 and is within 0.25 to 2.
+	// Rate is the measured rate of the DS's ticks, 1 if they take their nominal time. On the wire
+	// it has a resolution of 1/10,000 and is within 0.25 to 2.
 	Rate float64
-	// Missing counts ticks without a frame, Late frames after their tick, both modulo 2^16.
+	// Missing counts ticks without a frame. Late counts frames that arrived after their tick. Both
+	// are modulo 2^16.
 	Missing, Late uint16
 }
 
@@ -25,8 +26,8 @@ const (
 	// BufferedSize is the size of a report in bytes.
 	BufferedSize = 11
 	slackUnit    = 100 * time.Microsecond
-	rateUnits    = 10_000 // of a rate of 1
-	// minRate and maxRate bound rates, in 1/rateUnits.
+	rateUnits    = 10_000 // wire units of rate 1
+	// minRate and maxRate bound rates, in wire units.
 	minRate, maxRate = 2500, 20000
 	// MaxBuffered is the maximum number of reports in a message.
 	MaxBuffered = 24
@@ -44,8 +45,8 @@ func (s *Buffered) Append(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint16(dst, s.Late)
 }
 
-// AppendSlack appends the type of a message with n reports, at most MaxBuffered, and n. The caller
-// appends the reports and then acks.
+// AppendSlack appends the type of a message and the number of its reports n, at most MaxBuffered.
+// The caller appends the reports and then acks.
 func AppendSlack(dst []byte, n int) []byte { return append(dst, byte(Slack), byte(n)) }
 
 // ParseSlack parses a message without its type. It appends the reports to dst and returns the acks

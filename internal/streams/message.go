@@ -11,50 +11,49 @@ const (
 	MaxStreams = 8
 	// Window is the maximum number of bytes of a stream that the reader has not read yet.
 	Window = 64 << 10
-	// MaxName is the maximum size of a stream's name, and MaxReason that of the reason why it was
-	// aborted, in bytes.
+	// MaxName is the maximum size of a stream's name, MaxReason the maximum size of the reason of
+	// an abort. Both are in bytes.
 	MaxName, MaxReason = 128, 256
-	// maxData is the maximum size of the data in a message: with its header and its size, it fills
-	// a segment.
+	// maxData is the maximum size of the data in a message. A message of this size fills a segment.
 	maxData = 1146
 
-	// ReservedPrefix begins the names of streams that are not the game's.
+	// ReservedPrefix is the prefix of stream names that games cannot use.
 	ReservedPrefix = "uplink."
 
 	creditSize = 3
 )
 
-// errMalformed means that a message is not one of this package.
+// errMalformed reports an invalid message.
 var errMalformed = errors.New("malformed message of a stream")
 
 // kind is the kind of a message, in the high bits of its first byte. The low 3 bits are the
 // stream's number.
 type kind uint8
 
-// The kinds of messages. Those from credit on are of the reader's end.
+// The kinds of messages. The reading end sends credit and done, the writing end the others.
 const (
 	open   kind = iota // followed by the name
 	data               // followed by 1 to maxData bytes
-	ending             // all was sent; nothing follows
-	abort              // not all was sent; followed by the reason
+	ending             // all data was sent; nothing follows
+	abort              // the writer gave up; followed by the reason
 	credit             // followed by the number of bytes that the game has read since the last credit
-	done               // the game reads no more; followed by a result. The number is free again
+	done               // the game has stopped reading; followed by a result. The number is free again
 	kinds
 
 	numberBits = 3
 )
 
-// result says how the reader's end finished a stream.
+// result tells how the reading end finished a stream.
 type result uint8
 
 const (
 	complete  result = iota // the game has read everything
-	stopped                 // it has not
-	unhandled               // it reads no streams
+	stopped                 // the game stopped reading before the end
+	unhandled               // the game handles no streams
 	results
 )
 
-// bodies has the minimum and maximum size of what follows the first byte, by kind.
+// bodies is the minimum and maximum size of the bytes after the first one, by kind.
 var bodies = [kinds][2]int{
 	open: {1, MaxName}, data: {1, maxData}, ending: {}, abort: {0, MaxReason}, credit: {creditSize, creditSize}, done: {1, 1},
 }
@@ -69,7 +68,7 @@ func appendCredit(b []byte, number, n int) []byte {
 	return append(appendHeader(b, credit, number), le[:creditSize]...)
 }
 
-// parse parses a message. For a credit, n is the number of bytes, for done the result.
+// parse parses a message. n is the number of bytes of a credit, or the result of a done.
 func parse(b []byte) (k kind, number int, body []byte, n int, err error) {
 	if len(b) == 0 || b[0]>>numberBits >= byte(kinds) {
 		return 0, 0, nil, 0, fmt.Errorf("%w: %d bytes of unknown kind", errMalformed, len(b))

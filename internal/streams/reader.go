@@ -16,8 +16,8 @@ func (r *Reader) Serve(f func()) {
 	f()
 }
 
-// Finish frees a reserved stream, and tells the peer whether it was complete. Before the end of the
-// stream it is not.
+// Finish frees a reserved stream and reports to the peer whether it was complete. Before the end of
+// the stream it counts as incomplete.
 func (r *Reader) Finish(complete bool) {
 	r.mux.mu.Lock()
 	r.eof = r.over && complete
@@ -25,7 +25,7 @@ func (r *Reader) Finish(complete bool) {
 	r.finish()
 }
 
-// call calls whole. The caller holds Mux.mu.
+// call calls the callback whole of a reserved stream. The caller holds Mux.mu.
 func (r *Reader) call(err error) {
 	whole, data := r.whole, r.buf
 	if whole == nil {
@@ -75,10 +75,10 @@ func (r *Reader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// creditDue reports whether enough was read for a message about it.
+// creditDue reports whether the game has read enough for a credit message.
 func (r *Reader) creditDue() bool { return r.read >= Window/4 && !r.over && r.err == nil }
 
-// next appends the next message about the stream. The caller holds Mux.mu.
+// next appends the next message to the writing end. The caller holds Mux.mu.
 func (r *Reader) next(b []byte) []byte {
 	switch {
 	case r == nil || r.released:
@@ -93,8 +93,8 @@ func (r *Reader) next(b []byte) []byte {
 	return b
 }
 
-// receive handles a message of the writer's end. If the game reads no more, it is counted and
-// dropped: it may have been on its way. The caller holds Mux.mu.
+// receive handles a message of the writing end. After the game has stopped reading, data still in
+// flight is counted and dropped. The caller holds Mux.mu.
 func (r *Reader) receive(k kind, body []byte) error {
 	switch {
 	case r == nil || r.over || r.err != nil:
@@ -129,7 +129,7 @@ func (r *Reader) append(b []byte) {
 	r.buf = append(r.buf, b...)
 }
 
-// fail ends the stream before its end. The caller holds Mux.mu.
+// fail ends the stream with err before all data was received. The caller holds Mux.mu.
 func (r *Reader) fail(err error) {
 	if r.err == nil && !r.over {
 		r.err = err

@@ -15,9 +15,9 @@ import (
 	"github.com/uplink-rpc/uplink/session"
 )
 
-// An end opens streams at most at ownOpens. The other one enforces peerOpens: as at most MaxStreams
-// streams are open at a time, an end within its limit does not exceed that one, however the network
-// delays messages.
+// Each end limits the streams that it opens to ownOpens and enforces peerOpens on the other.
+// peerOpens is higher: at most MaxStreams streams are open at a time, so an end within ownOpens
+// never exceeds it, however the network delays messages.
 var (
 	ownOpens  = ratelimit.Rate{PerSecond: 16, Burst: 32}
 	peerOpens = ratelimit.Rate{PerSecond: 2 * ownOpens.PerSecond, Burst: ownOpens.Burst + MaxStreams}
@@ -30,10 +30,11 @@ type Owner interface {
 	// Accept is called with each stream of the peer whose name is not reserved. It reports whether
 	// the game reads streams. If so, it runs [Reader.Serve] on another goroutine.
 	Accept(r *Reader) bool
-	// AcceptReserved is likewise for streams whose names are reserved. If it returns a function,
-	// that is called with all the data at the end of the stream, by the caller of [Mux.Deliver], or
-	// with an error if there is none or if it is more than [Window]. The stream is open until
-	// [Reader.Finish]. Otherwise the peer learns that this end reads no such streams.
+	// AcceptReserved is called with each stream of the peer whose name is reserved. If it returns a
+	// function, that function is called at the end of the stream, by the caller of [Mux.Deliver].
+	// It is called with all the data, or with an error if the stream was aborted or has more than
+	// [Window] bytes. The stream stays open until [Reader.Finish]. If AcceptReserved returns nil,
+	// the peer is told that this end handles no such streams.
 	AcceptReserved(r *Reader) func(data []byte, err error)
 	// Count counts bytes of data.
 	Count(sent, received int)
@@ -44,25 +45,25 @@ type Mux struct {
 	owner Owner
 
 	mu  sync.Mutex
-	err error // why the session has ended
+	err error // reason why the session has ended
 	*slots
 }
 
-// slots has the streams of both directions by number. It is nil before the first stream: most
-// sessions have none.
+// slots holds the streams of both directions by number. It is nil before the first stream, since
+// most sessions have none.
 type slots struct {
 	out       [MaxStreams]*Writer
 	in        [MaxStreams]*Reader
-	turn      int       // stream that is served first by Next
-	start     time.Time // of the rate limits' clock
+	turn      int       // number of the stream that Next serves first
+	start     time.Time // origin of the rate limits' clock
 	own, peer ratelimit.Bucket
-	calls     []func() // to call without the lock: of reserved streams that are over
+	calls     []func() // callbacks of finished reserved streams, to call without the lock
 }
 
 // New returns the Mux of a new session.
 func New(owner Owner) *Mux { return &Mux{owner: owner} }
 
-// use prepares for streams. The caller holds m.mu.
+// use creates slots before the first stream. The caller holds m.mu.
 func (m *Mux) use(now time.Time) {
 	if m.slots == nil {
 		m.slots = &slots{start: now}
@@ -91,7 +92,7 @@ func (m *Mux) End(err error) {
 	}
 }
 
-// end is End, and returns what to call without the lock.
+// end is End without the callbacks, which it returns. The caller calls them without the lock.
 func (m *Mux) end(err error) (calls []func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -138,8 +139,8 @@ func (m *Mux) Open(ctx context.Context, now time.Time, name string) (*Writer, er
 }
 
 // SendReserved sends data, which must not change, in a stream with a reserved name. It does not
-// wait. Over is called, without a lock, when the peer is done, or the session has ended; its error
-// is that of [Writer.Close].
+// wait. over is called, without a lock, when the peer is done or the session has ended. Its error
+// is the one that [Writer.Close] would return.
 func (m *Mux) SendReserved(now time.Time, name string, data []byte, over func(error)) (*Writer, error) {
 	w, err := m.open(now, name, func(w *Writer) { w.pending, w.closing, w.over = data, true, over })
 	if err == nil {
@@ -179,7 +180,7 @@ func (m *Mux) Next(b []byte) []byte {
 	if m.err != nil || m.slots == nil {
 		return b
 	}
-	for _, r := range m.in { // first: the peer waits for these
+	for _, r := range m.in { // readers first: the peer waits for credits
 		if next := r.next(b); len(next) > len(b) {
 			return next
 		}
@@ -210,7 +211,7 @@ func (m *Mux) Deliver(now time.Time, b []byte) error {
 	return err
 }
 
-// receive handles a parsed message, and returns what to call without the lock.
+// receive handles a parsed message. It returns the callbacks to call without the lock.
 func (m *Mux) receive(now time.Time, k kind, number int, body []byte, n int) (calls []func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -259,17 +260,17 @@ type Writer struct {
 
 	// Mux.mu guards the rest.
 	cond     sync.Cond
-	opened   bool   // the open was sent
-	pending  []byte // of the current Write, not sent yet
+	opened   bool   // the open message was sent
+	pending  []byte // data of the current Write that is not sent yet
 	credit   int    // bytes that may be sent
 	closing  bool   // Close was called
-	ended    bool   // the end or the abort was sent
+	ended    bool   // the end or abort message was sent
 	aborted  bool
 	reason   string
-	err      error // of all methods
+	err      error // error that all methods return
 	finished bool  // the peer is done, or the session has ended
 	release  func() bool
-	over     func(error) // of SendReserved
+	over     func(error) // callback of SendReserved
 }
 
 // Write implements session.StreamWriter.
@@ -327,7 +328,7 @@ func (w *Writer) abort(err error, reason string) {
 	w.wake()
 }
 
-// next appends the next message of the stream. The caller holds Mux.mu.
+// next appends the next message to the reading end. The caller holds Mux.mu.
 func (w *Writer) next(b []byte) []byte {
 	switch {
 	case w == nil || w.ended:
@@ -353,7 +354,7 @@ func (w *Writer) next(b []byte) []byte {
 	return b
 }
 
-// receive handles a message of the reader's end. The caller holds Mux.mu.
+// receive handles a message of the reading end. The caller holds Mux.mu.
 func (w *Writer) receive(k kind, n int) error {
 	switch {
 	case w == nil || !w.opened:
@@ -376,7 +377,7 @@ func (w *Writer) receive(k kind, n int) error {
 	return nil
 }
 
-// finish ends the stream, unless it has failed before. The caller holds Mux.mu.
+// finish ends the stream with err, unless it has failed before. The caller holds Mux.mu.
 func (w *Writer) finish(err error) {
 	w.finished = true
 	if w.err == nil {
@@ -400,16 +401,16 @@ type Reader struct {
 
 	// Mux.mu guards the rest.
 	cond     sync.Cond
-	buf      []byte // received
-	off      int    // bytes of buf that were read
+	buf      []byte // received data
+	off      int    // number of bytes of buf that were read
 	left     int    // bytes that the peer may still send
 	read     int    // bytes that were read since the last credit
 	over     bool   // the end was received
 	err      error  // the stream was aborted, or the session has ended
 	eof      bool   // Read has returned io.EOF
 	finished bool   // the game reads no more
-	result   result // if finished
-	released bool   // the done was sent
+	result   result // result sent with done, if finished
+	released bool   // the done message was sent
 
-	whole func(data []byte, err error) // of a reserved stream, until it is called
+	whole func(data []byte, err error) // callback of a reserved stream; nil after the call
 }
