@@ -36,29 +36,29 @@ type Buffer[T any] struct {
 	line    timeline
 	held    []*snapshot[T] // oldest first
 	spare   []*snapshot[T]
-	older   int // consecutive snapshots older than the newest by a gap
+	older   int // number of consecutive snapshots that are older than the newest by a gap
 	starved bool
-	played  time.Duration // the newest now of Play
+	played  time.Duration // latest now passed to Play
 	stats   Stats
 }
 
 // Stats counts snapshots.
 type Stats struct {
-	// Added is the number of stored snapshots; the others were rejected with the errors of these
-	// names, Bad with ErrInput.
+	// Added is the number of stored snapshots. Late and Duplicate count snapshots rejected with
+	// ErrLate and ErrDuplicate, Bad those rejected with ErrInput.
 	Added, Late, Duplicate, Bad uint64
 	// Restarts is the number of times that the playback clock started: at the first snapshot, and
 	// after pauses and jumps.
 	Restarts uint64
 	// Hitches is the number of times that playback reached the newest snapshot.
 	Hitches uint64
-	// Starved is how long playback was after the newest snapshot, in time of Play: objects stood
-	// still or were extrapolated. It grows during a hitch, which Hitches counts once.
+	// Starved is the time for which playback was past the newest snapshot, in time of Play: objects
+	// stood still or were extrapolated. It grows during a hitch, which Hitches counts once.
 	Starved time.Duration
 	// Delay is the current interpolation delay, in time of the server.
 	Delay time.Duration
-	// Rate is the rate of the server's time, as measured: 1 if its ticks take as long as they
-	// should, 0.9 if they take 11 % longer. Play plays at this rate.
+	// Rate is the measured rate of the server's time: 1 if its ticks take their nominal time, 0.9
+	// if they take 11 % longer. Play plays at this rate.
 	Rate float64
 }
 
@@ -148,7 +148,7 @@ func (b *Buffer[T]) check(now, server time.Duration, ids []uint32, objects []T) 
 	return nil
 }
 
-// insert stores a snapshot at an index. It replaces the oldest if there is no other space.
+// insert stores a snapshot at index at. If the buffer is full, it replaces the oldest snapshot.
 func (b *Buffer[T]) insert(at int, server time.Duration, ids []uint32, objects []T) {
 	if len(b.spare) == 0 {
 		b.spare = append(b.spare, b.held[0])
@@ -164,14 +164,13 @@ func (b *Buffer[T]) insert(at int, server time.Duration, ids []uint32, objects [
 }
 
 // Play returns the server time to show at now, or false before the first snapshot. The playback
-// clock runs at the rate of the server's time, Stats.Rate. It runs up to 5 % faster or slower to
-// follow clock drift and changes of the delay, up to half faster or slower if it is more than 12.5
-// ms off, and jumps ahead if it is more than 250 ms behind. Before the newest snapshot it slows
-// down, to 25 % at the least. It runs backwards only in two cases: after a
-// Reset, and if the first snapshot after a pause shows that the server's time had stopped too. In
-// the second case the clock returns to the last snapshot before the pause. The time between two
-// calls may be of any length. If now is before the now of the last call, Play uses that of the last
-// call.
+// clock runs at the rate of the server's time, Stats.Rate. To follow clock drift and changes of the
+// delay, it runs up to 5 % faster or slower. If it is more than 12.5 ms off, it runs up to half
+// faster or slower, and if it is more than 250 ms behind, it jumps ahead. Close to the newest
+// snapshot it slows down, to no less than 25 %. It runs backwards only in two cases: after a Reset,
+// and if the first snapshot after a pause shows that the server's time had stopped too. In the
+// second case the clock returns to the last snapshot before the pause. The time between two calls
+// may be of any length. If now is before the now of the last call, Play uses the latter.
 func (b *Buffer[T]) Play(now time.Duration) (server time.Duration, ok bool) {
 	if len(b.held) == 0 || beyondTime(now) {
 		return 0, false
@@ -189,8 +188,8 @@ func (b *Buffer[T]) Play(now time.Duration) (server time.Duration, ok bool) {
 	return server, true
 }
 
-// Reset removes all snapshots and stops the playback clock, as for another server or level.
-// Counters and memory stay.
+// Reset removes all snapshots and stops the playback clock, for a change of the server or level. It
+// keeps counters and memory.
 func (b *Buffer[T]) Reset() {
 	b.spare = append(b.spare, b.held...)
 	b.held = b.held[:0]

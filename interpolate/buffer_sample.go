@@ -33,9 +33,9 @@ func (b *Buffer[T]) Sample(now time.Duration, out *Sample[T]) bool {
 // snapshots exceeds Config.Gap, no object moves until then.
 func (b *Buffer[T]) At(t time.Duration, out *Sample[T]) bool { return b.AtOf(nil, t, out) }
 
-// AtOf is At for a buffer that had stored only some of its snapshots: those whose times, which
-// ascend, are within half of Config.Interval of one of these. If there are none, or t is before
-// all of them, it is At.
+// AtOf is At for a buffer that has only some of its snapshots: those whose time is within half of
+// Config.Interval of a time in only, which ascend. If there are none, or t is before all of them,
+// AtOf is At.
 func (b *Buffer[T]) AtOf(only []time.Duration, t time.Duration, out *Sample[T]) bool {
 	if len(b.held) == 0 {
 		return false
@@ -57,7 +57,7 @@ func (b *Buffer[T]) Object(t time.Duration, id uint32, out *T) bool {
 	return b.ObjectOf(nil, t, id, out)
 }
 
-// ObjectOf is Object as AtOf is At.
+// ObjectOf is Object for the snapshots that AtOf selects.
 func (b *Buffer[T]) ObjectOf(only []time.Duration, t time.Duration, id uint32, out *T) bool {
 	if len(b.held) == 0 {
 		return false
@@ -76,8 +76,9 @@ func (b *Buffer[T]) ObjectOf(only []time.Duration, t time.Duration, id uint32, o
 	return true
 }
 
-// shown returns the snapshot whose objects are shown at t, and the one to which they move or, after
-// the newest snapshot, from which they have moved. The latter is nil if no object moves.
+// shown returns the snapshot whose objects are shown at t, and the second snapshot of the
+// interpolation: the next one or, for extrapolation, the previous one. The second is nil if no
+// object moves.
 func (b *Buffer[T]) shown(only []time.Duration, t time.Duration) (from, other *snapshot[T]) {
 	at, until := b.bracket(t)
 	if len(only) > 0 {
@@ -105,7 +106,7 @@ func (b *Buffer[T]) shown(only []time.Duration, t time.Duration) (from, other *s
 	return from, other
 }
 
-// move sets the pose of out, object i of from, at time t. It is object k of other.
+// move sets out to object i of from with its pose at time t. The same object has index k in other.
 func (b *Buffer[T]) move(from, other *snapshot[T], i, k int, t time.Duration, out *T) {
 	p, q := b.adapter.Pose(&from.objects[i]), b.adapter.Pose(&other.objects[k])
 	interval := other.time - from.time
@@ -118,8 +119,8 @@ func (b *Buffer[T]) move(from, other *snapshot[T], i, k int, t time.Duration, ou
 	}
 }
 
-// bracket returns the indices of the last snapshot up to t and of the one after it, or the same
-// index twice if t is outside all.
+// bracket returns the indices of the last snapshot up to t and of the next one. Both are equal if t
+// is before the first or after the last snapshot.
 func (b *Buffer[T]) bracket(t time.Duration) (at, until int) {
 	at = len(b.held) - 1
 	for at > 0 && b.held[at].time > t {
@@ -131,7 +132,7 @@ func (b *Buffer[T]) bracket(t time.Duration) (at, until int) {
 	return at, at + 1
 }
 
-// bracketOf is bracket for the snapshots with some times, which ascend.
+// bracketOf is bracket for the snapshots at the given times, which ascend.
 func (b *Buffer[T]) bracketOf(only []time.Duration, t time.Duration) (at, until int) {
 	k, _ := slices.BinarySearch(only, t+b.cfg.Interval/2)
 	found := false
@@ -151,7 +152,7 @@ func (b *Buffer[T]) bracketOf(only []time.Duration, t time.Duration) (at, until 
 	return at, at
 }
 
-// nearest returns the index of the snapshot with a time, within half of Config.Interval.
+// nearest returns the index of the snapshot that is within half of Config.Interval of a time.
 func (b *Buffer[T]) nearest(t time.Duration) (at int, ok bool) {
 	at = len(b.held) - 1
 	for at > 0 && t-b.held[at-1].time < b.held[at].time-t {
@@ -160,7 +161,7 @@ func (b *Buffer[T]) nearest(t time.Duration) (at int, ok bool) {
 	return at, (b.held[at].time - t).Abs() <= b.cfg.Interval/2
 }
 
-// common yields the indices of the ids in both of two ascending lists.
+// common yields the indices of ids that are in both of two ascending lists.
 func common(a, b []uint32) iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
 		k := 0

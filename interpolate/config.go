@@ -28,8 +28,8 @@ type Config struct {
 	// Delay is the interpolation delay; default [Delay] of Interval, Jitter and Loss. With Adaptive
 	// it is the initial delay.
 	Delay time.Duration
-	// Jitter is how much longer than the fastest packet all packets take at most, except for a few;
-	// default 50 ms.
+	// Jitter is the delay variation: the additional delay of nearly all packets over the fastest is
+	// at most this; default 50 ms.
 	Jitter time.Duration
 	// Loss is the packet loss, below 1; default 0.05.
 	Loss float64
@@ -60,17 +60,17 @@ type Config struct {
 const (
 	minInterval  = time.Millisecond
 	maxInterval  = 10 * time.Second
-	maxTimeSpan  = time.Hour // of Delay, Jitter, MaxDelay, Extrapolate and Gap
+	maxTimeSpan  = time.Hour // maximum of Delay, Jitter, MaxDelay, Extrapolate and Gap
 	maxSnapshots = 1024
 	maxObjects   = 65536
 )
 
 // defaultTotal is the maximum number of objects of all snapshots if Config.Objects is not set. It
-// bounds memory if a server chooses Interval.
+// bounds memory where a server determines Interval.
 const defaultTotal = 1 << 19
 
-// hitchShare is the permitted share of snapshots at which losses exhaust the buffer. It makes the
-// default delay three intervals for a loss of 1.5 to 5.8 %.
+// hitchShare is the permitted share of snapshots with a hitch: losses have exhausted the buffer. At
+// this share, the default delay is three intervals for a loss of 1.5 to 5.8 %.
 const hitchShare = 2e-4
 
 // Delay returns the default interpolation delay: the jitter plus a number of intervals that covers

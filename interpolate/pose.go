@@ -17,7 +17,8 @@ type Pose = pose.Pose
 type Adapter[T any] interface {
 	// Pose returns the pose.
 	Pose(object *T) Pose
-	// SetPose sets all of the pose but Teleports. Other fields are those of the older snapshot.
+	// SetPose sets the pose except Teleports. All other fields keep the values of the older
+	// snapshot.
 	SetPose(object *T, p Pose)
 }
 
@@ -36,11 +37,11 @@ func Slerp(a, b schema.Quat, f float64) schema.Quat { return pose.Slerp(a, b, f)
 //	Charge   float32        `interpolate:"blend"`
 //
 // Each is optional. Position and velocity may be a schema.Vec2, or floats with the tags position.x
-// to velocity.z. An orientation may be a schema.Rotator or a schema.Angle, whose angles turn the
-// short way round. Further angles, numbers, vectors and arrays of floats have the tag blend: up to
-// four angles, with those of the orientation, and eight numbers. Teleports is an unsigned integer
-// or a bool. Fields without a tag are those of the older snapshot. An error names the field whose
-// tag cannot be meant, and the tags that are possible.
+// to velocity.z. An orientation may be a schema.Rotator or a schema.Angle, which turn in the
+// shorter direction. The tag blend marks further angles, numbers, vectors and arrays of floats: up
+// to four angles, including those of the orientation, and eight numbers. Teleports is an unsigned
+// integer or a bool. Fields without a tag keep the values of the older snapshot. An error names the
+// field with an invalid tag and lists the valid tags.
 func Tagged[T any]() (Adapter[T], error) {
 	f, err := pose.FieldsOf(reflect.TypeFor[T]())
 	if err != nil {

@@ -8,28 +8,28 @@ import (
 )
 
 const (
-	// minSamples is the number of samples from which on the delay is learned.
+	// minSamples is the number of samples that learning the delay requires.
 	minSamples = 32
-	// brakePercent is the lowest speed to which playback brakes before the newest snapshot, in
-	// percent: below the rate of any server whose snapshots it can play.
+	// brakePercent is the lowest speed to which playback slows down before the newest snapshot, in
+	// percent. It is lower than the rate of any server that playback supports.
 	brakePercent = 25
 )
 
 // timeline is the playback clock. It maps the client's time to the server time to show.
 //
-// Its line is the server's time by the snapshots that had the shortest delay in the last second. It
-// has the rate of the server's ticks, and follows clock drift. The server time to show is that of
-// the line, less the delay.
+// Its line maps the client's time to the server's time. It fits the snapshots that had the shortest
+// delay in the last second, has the rate of the server's ticks, and follows clock drift. The server
+// time to show is the line minus the delay.
 type timeline struct {
 	cfg Config
 
 	newest  time.Duration // server time of the newest snapshot
 	arrived time.Duration // client time of its arrival
-	offset  time.Duration // their difference
+	offset  time.Duration // client time minus server time of that snapshot
 	started bool
 
 	line     serverclock.Line
-	needed   window // delays with which the newest snapshots would not have been late
+	needed   window // delays that would have sufficed for recent snapshots
 	playback serverclock.Playback
 }
 
@@ -59,16 +59,16 @@ func (l *timeline) arrive(now, server time.Duration) (restarted bool) {
 	return restarted
 }
 
-// follow updates the line with a snapshot. It reports whether the line fell so much that learned
-// delays are invalid: the path changed, or the server stalled.
+// follow updates the line with a snapshot. It reports whether the line dropped so far that learned
+// delays are invalid, because the path changed or the server stalled.
 func (l *timeline) follow(now, server time.Duration) (restarted bool) {
 	was := l.line.At(now)
 	l.line.Follow(now, server)
 	return was-l.line.At(now) > serverclock.MaxSlew
 }
 
-// restart forgets the learned delays. If the clock had run past the newest snapshot, it returns
-// there.
+// restart discards the learned delays. If the clock is past the newest snapshot, it moves back to
+// it.
 func (l *timeline) restart() {
 	if l.started {
 		l.playback.At = min(l.playback.At, l.newest+l.cfg.Extrapolate)
@@ -83,8 +83,8 @@ func (l *timeline) delay() time.Duration {
 	return max(0, min(l.needed.quantile(l.cfg.Late), l.cfg.MaxDelay))
 }
 
-// play returns the server time to show. Before it reaches the newest snapshot, it brakes: a server
-// that has just become slower is shown in slow motion until the line follows.
+// play returns the server time to show. Before it reaches the newest snapshot, it slows down: after
+// a server has become slower, motion is slower until the line follows.
 func (l *timeline) play(now time.Duration) time.Duration {
 	delay, from, since := l.delay(), l.playback.At, l.playback.Now
 	started := l.playback.Playing
@@ -109,9 +109,9 @@ const (
 	windowSize   = 1024
 )
 
-// window is the recent values, by age and by size.
+// window holds the recent values, by age and by size.
 type window struct {
-	recent [windowSize]timed // a ring
+	recent [windowSize]timed // ring buffer
 	first  int
 	sorted []time.Duration // capacity windowSize
 }

@@ -13,9 +13,9 @@ type AddResult uint8
 // Results of Add.
 const (
 	Held      AddResult = iota // stored until its tick
-	Late                       // after its tick
-	Duplicate                  // the tick has a value
-	Early                      // too far ahead
+	Late                       // arrived after its tick
+	Duplicate                  // the tick already has a value
+	Early                      // too far ahead of the other values
 )
 
 // State is the state of a tick.
@@ -24,31 +24,31 @@ type State uint8
 // States of a tick.
 const (
 	Waiting  State = iota // no tick is due
-	Released              // with a value
-	Missing               // without a value
+	Released              // a tick with a value
+	Missing               // a tick without a value
 )
 
 const (
-	// maxStray is the number of consecutive values, all far from those before, that count as a
-	// jump.
+	// maxStray is the number of consecutive values far from earlier ones that count as a jump of
+	// the ticks.
 	maxStray = 3
-	// Consecutive late values resync the buffer if there are this many of them for this duration,
-	// or for this number of intervals if that is longer.
+	// The buffer resyncs after at least lateValues consecutive late values, over a time of lateFor
+	// or lateIntervals intervals, whichever is longer.
 	lateValues    = 4
 	lateFor       = 100 * time.Millisecond
 	lateIntervals = 4
 	// shortBlocks is the number of consecutive blocks with a mean slack more than one interval
-	// below the target after which release times are delayed: the sender does not follow, or too
-	// slowly.
+	// below the target after which release times are delayed, because the sender does not follow,
+	// or too slowly.
 	shortBlocks = 8
 	// longBlocks is the number of consecutive blocks with a mean slack more than longIntervals
-	// above the target after which values are skipped, if the excess has not halved meanwhile: the
-	// sender does not follow.
+	// above the target after which values are skipped, because the sender does not follow. Blocks
+	// count only while the excess has not halved.
 	longBlocks    = 12
 	longIntervals = 1.25
-	// A sender has stalled if it was silent for so many intervals, more than what is learned. For
-	// the duration of the silence, at most maxStall, values may be late because of it. Their
-	// lateness is not learned, unless there was another stall within stallsEvery.
+	// The sender counts as stalled after a silence of stallIntervals intervals plus the learned
+	// lateness. For as long as the silence was, at most maxStall, late values are attributed to the
+	// stall. Their lateness is not learned, unless another stall ended within stallsEvery.
 	stallIntervals = 3
 	maxStall       = time.Second
 	stallsEvery    = 10 * time.Second
@@ -65,11 +65,11 @@ type slotState uint8
 const (
 	empty slotState = iota
 	full
-	released // stored to recognize duplicates
+	released // kept after release, to recognize duplicates
 )
 
-// maxFollowed is the longest time for which the ticks of a sender are followed without a restart of
-// the clock: a day.
+// maxFollowed is the maximum time for which one clock follows the ticks of a sender, a day. The
+// clock restarts after it.
 const maxFollowed = 24 * time.Hour
 
 // never is before all other times.
@@ -79,45 +79,46 @@ const never = time.Duration(math.MinInt64 / 2)
 // allocates nothing after New. Not safe for concurrent use.
 type Buffer[T any] struct {
 	cfg   Config
-	slots []slot[T] // by tick modulo their number, a power of two
+	slots []slot[T] // indexed by tick modulo len(slots), a power of two
 	held  int
 
-	playing     bool          // otherwise the next value starts
+	playing     bool          // false: the next value starts playing
 	played      uint64        // tick of the last step
 	at          time.Duration // time of the last step
-	from        uint64        // no tick before it is missing
+	from        uint64        // ticks before it do not count as missing
 	newest      uint64        // newest tick that was added
 	arrivedAt   time.Duration // time at which newest was added
 	done        uint64        // last tick whose value was released
-	releasedAny bool          // done is valid
+	releasedAny bool          // whether done is valid
 
-	stray     int // consecutive values far from those before
-	late      int // consecutive late values that were the newest
+	stray     int // number of consecutive values far from earlier ones
+	late      int // number of consecutive late values, each newer than all before
 	lateSince time.Duration
-	short     int           // consecutive blocks
-	long      int           // consecutive blocks
-	excess    time.Duration // of the first of the long blocks
+	short     int           // see shortBlocks
+	long      int           // see longBlocks
+	excess    time.Duration // excess of slack in the first of the long blocks
 
-	// The sender stalled until stallAt, or values start there: excused is set for stallLength if
-	// that is not to be learned. Meanwhile stalled is set while the newest values are late.
+	// State after a stall that ended at stallAt, or after a start at that time. While excused is
+	// set, for up to stallLength, lateness is not learned. While stalled is set, the newest values
+	// are late because of the stall.
 	excused     bool
 	stalled     bool
 	starting    bool
 	stallAt     time.Duration
 	stallLength time.Duration
 	stalledAt   time.Duration // end of the last stall
-	wasEarly    time.Duration // how early the newest value was
-	overdue     int           // values that were skipped while the receiver stalled
+	wasEarly    time.Duration // slack of the newest value
+	overdue     int           // number of values skipped while the receiver stalled
 
-	// clock follows the calls of Step, with the time that ticks should take; with ownTicks, it
-	// follows the arrivals.
+	// clock follows the calls of Step, with their nominal interval; with ownTicks, it follows the
+	// arrivals.
 	clock    serverclock.Clock
-	steps    int64         // calls of Step
-	first    uint64        // tick that is the start of the clock with ownTicks
-	ownTicks bool          // Pop was called: the buffer determines the ticks
+	steps    int64         // number of calls of Step
+	first    uint64        // tick at the start of the clock, with ownTicks
+	ownTicks bool          // Pop was called: the buffer generates the ticks
 	next     time.Duration // time of the next tick
 	slack    slack
-	results  [Early + 1]uint64 // of Add
+	results  [Early + 1]uint64 // number of results of Add
 	stats    Stats             // all other counters
 }
 
@@ -132,8 +133,8 @@ func New[T any](cfg Config) (*Buffer[T], error) {
 	return b, nil
 }
 
-// Reset removes all values and release times. Use it when the values of another sender follow.
-// Counters and the learned target stay.
+// Reset removes all values and release times. Call it before adding values of another sender. It
+// keeps counters and the learned target.
 func (b *Buffer[T]) Reset() {
 	for i := range b.slots {
 		b.slots[i].state = empty
@@ -148,7 +149,7 @@ func (b *Buffer[T]) Reset() {
 
 func (b *Buffer[T]) slot(tick uint64) *slot[T] { return &b.slots[tick&uint64(len(b.slots)-1)] }
 
-// after returns the difference of ticks a - b, which may wrap around.
+// after returns a - b for ticks, which may wrap around.
 func after(a, b uint64) int64 { return int64(a - b) }
 
 // Add adds the value of a tick, which arrived at now. If the result is [Held], *v is swapped with
@@ -201,7 +202,7 @@ func (b *Buffer[T]) far(tick uint64) bool {
 	return jump >= reach || jump <= -reach
 }
 
-// passed reports whether a tick is before one that was released recently.
+// passed reports whether tick is before a recently released one.
 func (b *Buffer[T]) passed(tick uint64) bool {
 	age := after(b.done, tick)
 	return b.releasedAny && age >= 0 && age < int64(len(b.slots))
@@ -235,7 +236,7 @@ func (b *Buffer[T]) drop(s *slot[T]) {
 
 // schedule sets release times such that the value that arrived now has the given slack.
 func (b *Buffer[T]) schedule(now time.Duration, tick uint64, slack time.Duration) {
-	var wait time.Duration // ticks before that of the value
+	var wait time.Duration // number of ticks to wait before the tick of the value
 	if b.ownTicks {
 		wait = slack / b.cfg.Interval
 		b.next = now + slack - wait*b.cfg.Interval
@@ -249,7 +250,7 @@ func (b *Buffer[T]) schedule(now time.Duration, tick uint64, slack time.Duration
 	b.slack.restart(slack)
 }
 
-// due returns the time, of b.clock, of the step so many after the last one.
+// due returns the time, on b.clock, of the step that is steps after the last one.
 func (b *Buffer[T]) due(steps int64) time.Duration {
 	return time.Duration(b.steps+steps) * b.cfg.Interval
 }
@@ -305,9 +306,9 @@ func (b *Buffer[T]) arrived(now time.Duration, tick uint64) {
 	}
 }
 
-// stall watches for stalls of the sender, before a value that is newer than all before and that
-// many early. After a start, values that come faster than they should were held back until then:
-// release times become earlier. It returns how early the value is.
+// stall detects stalls of the sender. It is called for each value newer than all before; early is
+// the slack of the value. After a start, values that arrive too fast were held back before it, so
+// release times move earlier. It returns the new slack of the value.
 func (b *Buffer[T]) stall(now time.Duration, tick uint64, early time.Duration) time.Duration {
 	since := now - b.arrivedAt
 	if now-b.stallAt > b.stallLength {
@@ -328,7 +329,7 @@ func (b *Buffer[T]) stall(now time.Duration, tick uint64, early time.Duration) t
 	return early
 }
 
-// follow follows the sender's ticks.
+// follow updates the clock with the arrival of a sender's tick.
 func (b *Buffer[T]) follow(now time.Duration, tick uint64) {
 	if jump := after(tick, b.first); !b.clock.Started() || jump < 0 || jump > int64(maxFollowed/b.cfg.Interval) {
 		b.clock, b.first = serverclock.New(serverclock.Remote(b.cfg.Interval)), tick
@@ -361,7 +362,7 @@ func (b *Buffer[T]) checkBlock() {
 	}
 }
 
-// delay delays all values that are not released by one tick.
+// delay delays all values that are not released yet by one tick.
 func (b *Buffer[T]) delay() {
 	if after(b.played, b.from) >= 0 {
 		b.from = b.played + 1
@@ -371,7 +372,7 @@ func (b *Buffer[T]) delay() {
 	b.slack.restart(b.slack.mean + b.cfg.Interval)
 }
 
-// skip discards the values of the next span.
+// skip discards the values of the next span of time.
 func (b *Buffer[T]) skip(span time.Duration) {
 	b.stats.Resyncs++
 	n := b.advance(int(span / b.cfg.Interval))
@@ -379,7 +380,8 @@ func (b *Buffer[T]) skip(span time.Duration) {
 	b.overdue = 0
 }
 
-// advance skips so many ticks, at most those before the newest, and returns their number.
+// advance skips the given number of ticks, but none from the newest on, and returns the number
+// skipped.
 func (b *Buffer[T]) advance(ticks int) int {
 	ticks = max(0, min(ticks, int(after(b.newest, b.played))-1))
 	for range ticks {
@@ -400,7 +402,7 @@ func (b *Buffer[T]) Step(now time.Duration, v *T) (tick uint64, state State) {
 	if !b.playing {
 		return 0, Waiting
 	}
-	if b.overdue > 0 && b.held == 0 { // the value of this tick was skipped, and this one catches up
+	if b.overdue > 0 && b.held == 0 { // this step catches up: the value of its tick was skipped
 		b.overdue--
 		return b.played, Waiting
 	}
@@ -427,8 +429,8 @@ func (b *Buffer[T]) Step(now time.Duration, v *T) (tick uint64, state State) {
 	return b.played, Missing
 }
 
-// stepped adds a step to the clock. If the release times of later ticks change by it, the slack
-// that was measured does not count.
+// stepped adds a step to the clock. If that changes later release times, the slack measured so far
+// is discarded.
 func (b *Buffer[T]) stepped() {
 	was := b.clock.At(b.at)
 	b.steps++
@@ -439,10 +441,10 @@ func (b *Buffer[T]) stepped() {
 	}
 }
 
-// Pop is [Buffer.Step] for a receiver that follows the sender. Each call returns one tick that is
-// due by now, or [Waiting] if there is none; call it until it returns Waiting. Ticks follow the
-// rate of the sender's, and run up to MaxPace faster or slower to bring slack to its target. After
-// a pause of the caller all overdue ticks follow at once.
+// Pop is [Buffer.Step] for a receiver without ticks of its own. Each call returns one tick that is
+// due at now, or [Waiting] if there is none; call it until it returns Waiting. Ticks follow the
+// rate of the sender's ticks, and run up to MaxPace faster or slower to bring slack to its target.
+// After a pause of the caller all overdue ticks follow at once.
 func (b *Buffer[T]) Pop(now time.Duration, v *T) (tick uint64, state State) {
 	if !b.ownTicks {
 		b.ownTicks, b.next = true, max(b.at+b.cfg.Interval, now)

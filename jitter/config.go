@@ -17,8 +17,8 @@ type Config struct {
 	// MinDepth and MaxDepth bound the learned target; default a quarter of an Interval, and 250 ms
 	// or 4 Intervals, whichever is more.
 	MinDepth, MaxDepth time.Duration
-	// Gap is the time without values that counts as a pause: ticks are not missing then, and the
-	// next value resyncs the buffer. The default is 500 ms or 8 Intervals, whichever is more.
+	// Gap is the time without values that counts as a pause: no ticks are missing during it, and
+	// the next value resyncs the buffer. The default is 500 ms or 8 Intervals, whichever is more.
 	Gap time.Duration
 	// Capacity is the maximum number of values to store, at most 4096, rounded up to a power of
 	// two. The default and minimum is the number of values that arrive in twice the maximum
@@ -32,8 +32,7 @@ const (
 	minInterval = time.Millisecond
 	maxInterval = 10 * time.Second
 	maxCapacity = 4096
-	// spareIntervals is the reserve of the capacity, in Intervals, and the default MaxDepth at
-	// least.
+	// spareIntervals is the spare capacity in Intervals, and the minimum of the default MaxDepth.
 	spareIntervals = 4
 )
 
@@ -73,22 +72,22 @@ func (c Config) withDefaults() (Config, error) {
 
 // Stats counts values and describes the state of a buffer.
 type Stats struct {
-	// Released is the number of values released at their tick, Missing the number of ticks without
-	// one. Dry is the number of missing ticks at which no newer value was stored either: values
-	// were late rather than lost.
+	// Released is the number of values released at their tick. Missing is the number of ticks
+	// without a value. Dry is the number of missing ticks at which no newer value was stored
+	// either, so that values were late rather than lost.
 	Released, Missing, Dry uint64
-	// Late, Duplicate and Early count the rejected values: those after their tick, those of a tick
-	// that had a value already, and those too far ahead.
+	// Late counts values that arrived after their tick, Duplicate values of a tick that already had
+	// one, and Early values too far ahead. All of these were rejected.
 	Late, Duplicate, Early uint64
-	// Resyncs is the number of times that release times were set again after the first value: after
-	// a pause, a jump of the ticks, or values that were too late or too early for long. Skipped is
-	// the number of stored values discarded by that.
+	// Resyncs counts changes of all release times after the first value: after a pause, a jump of
+	// the ticks, or a long time of too late or too early values. Skipped is the number of stored
+	// values that were discarded by resyncs.
 	Resyncs, Skipped uint64
 	// Held is the number of stored values.
 	Held int
 	// Slack is the recent mean slack, negative if values were late; Target is its target.
 	Slack, Target time.Duration
-	// Rate is the rate of the ticks, as measured: 1 if they take Config.Interval, 0.9 if they take
-	// 11 % longer. Of Pop, it is that of the sender's.
+	// Rate is the measured rate of the ticks: 1 if they take Config.Interval, 0.9 if they take 11 %
+	// longer. With Pop, it is the rate of the sender's ticks.
 	Rate float64
 }

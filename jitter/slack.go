@@ -3,28 +3,29 @@ package jitter
 import "time"
 
 const (
-	// Slack is averaged over blocks of this length, or of this many values if that is longer.
+	// The mean slack is taken over blocks of blockLength, or of blockValues values if that is
+	// longer.
 	blockLength = 250 * time.Millisecond
 	blockValues = 8
 	// decayTime is the time in which the learned lateness decays to 1/e if nothing confirms it.
 	decayTime = 30 * time.Second
-	// startIntervals is the initial learned lateness.
+	// startIntervals is the initial learned lateness, in intervals.
 	startIntervals = 2
 )
 
 // slack measures the mean slack of values and its variation.
 type slack struct {
 	low, high time.Duration // bounds of the target
-	margin    time.Duration // added to needed
+	margin    time.Duration // added to needed to get the target
 	needed    time.Duration // learned lateness of the latest values, relative to the mean
-	mean      time.Duration // of the last block
+	mean      time.Duration // mean slack of the last block
 
 	begun time.Duration // start of the block
-	sum   time.Duration // of values that were newer than all before
+	sum   time.Duration // sum of the slack of values newer than all before
 	count int
-	min   time.Duration // of all values
-	last  time.Duration // arrival of the value that was added to sum last
-	value time.Duration // that value
+	min   time.Duration // minimum slack of all values
+	last  time.Duration // arrival of the last value added to sum
+	value time.Duration // slack of the last value added to sum
 }
 
 func newSlack(c *Config) slack {
@@ -39,8 +40,8 @@ func (s *slack) target() time.Duration { return min(max(s.needed+s.margin, s.low
 // that the value is newer than all before.
 func (s *slack) add(now, value time.Duration, newest bool) (ended bool) {
 	if newest && s.count > 0 && now == s.last {
-		// Values that arrive together were held back by the sender until the last of them: the mean
-		// is that of values that were not.
+		// The sender held back values that arrive together until the last of them. Only the last
+		// one counts for the mean.
 		s.sum += value - s.value
 		s.value, s.min = value, min(s.min, value)
 		return false
@@ -55,7 +56,7 @@ func (s *slack) add(now, value time.Duration, newest bool) (ended bool) {
 		}
 		s.begun, s.sum, s.min = now, 0, value
 	}
-	if newest || s.mean-value <= s.high { // else no depth that is allowed would have saved it
+	if newest || s.mean-value <= s.high { // no permitted depth would have saved later values
 		s.min = min(s.min, value)
 	}
 	if newest {
@@ -82,15 +83,16 @@ func (s *slack) restart(value time.Duration) { s.mean, s.count = value, 0 }
 const (
 	// MaxPace is the maximum relative change of a clock's rate.
 	MaxPace = 0.25
-	// A clock corrects differences with the time constant settle. It exceeds three times the delay
-	// of the control loop, with a block and an RTT of 300 ms, so that slack does not overshoot. Of
-	// differences above small, which are those of stalls, it corrects the excess with settleFast.
+	// A clock corrects differences with the time constant settle. settle exceeds three times the
+	// delay of the control loop (a block and an RTT of 300 ms), so that slack does not overshoot.
+	// Differences above small are caused by stalls; the part above small is corrected with
+	// settleFast.
 	settle     = 3 * time.Second
 	small      = 12 * time.Millisecond
 	settleFast = time.Second
 	// stale is the age at which a report expires.
 	stale = 2 * time.Second
-	// minRate and maxRate bound the rates of the receiver's ticks that are believed.
+	// minRate and maxRate bound the reported rates of the receiver's ticks that are accepted.
 	minRate, maxRate = 0.25, 2
 )
 
@@ -114,14 +116,14 @@ type Pacer struct {
 	rate     float64 // 0 before the first report
 }
 
-// Report records slack and target, and the rate of the receiver's ticks, that the receiver
-// reported: those of [Stats].
+// Report records values that the receiver reported from its [Stats]: slack, target, and the rate of
+// its ticks.
 func (p *Pacer) Report(now, slack, target time.Duration, rate float64) {
 	p.reported, p.rate = now, max(minRate, min(rate, maxRate))*Rate(slack, target)
 }
 
-// Rate returns the rate of the clock. For two seconds after a report, the rate follows from the
-// report; then it is 1.
+// Rate returns the rate of the clock. It follows from the last report for two seconds, and is 1
+// after that.
 func (p *Pacer) Rate(now time.Duration) float64 {
 	if p.rate == 0 || now-p.reported > stale {
 		return 1

@@ -57,7 +57,7 @@ type Predictor[S, I any] struct {
 	cfg    Config[S, I]
 	state  S
 	before S             // scratch of replay
-	inputs []numbered[I] // ring
+	inputs []numbered[I] // ring buffer
 	oldest uint64        // number of inputs that were removed from the ring
 	count  uint64        // number of inputs that were ever added to it
 	next   uint64        // lowest sequence number that an input may have
@@ -86,7 +86,7 @@ func New[S, I any](start S, cfg Config[S, I]) (*Predictor[S, I], error) {
 	return &Predictor[S, I]{cfg: cfg, state: start, inputs: make([]numbered[I], cfg.Inputs)}, nil
 }
 
-// State returns the predicted state: the server's newest one plus all inputs that it does not
+// State returns the predicted state: the server's newest state plus all inputs that it does not
 // contain. It is valid until the next call of a method.
 func (p *Predictor[S, I]) State() *S { return &p.state }
 
@@ -111,12 +111,12 @@ func (p *Predictor[S, I]) Apply(seq uint64, input *I) error {
 	return nil
 }
 
-// Correct replaces the state by one of the server and predicts from there. That state contains the
-// inputs whose sequence numbers are below processed, 0 if it contains none: those that the server
-// lost or dropped count as processed. The inputs from processed on are applied to it again. Correct
-// returns the distance of the predicted state from the one before, and does nothing if the server
-// has sent a state with more inputs before. States with equally many must come in the order of
-// their ticks.
+// Correct replaces the state by one of the server and predicts from there. The server's state
+// contains the inputs with sequence numbers below processed, which is 0 if it contains none. Inputs
+// that the server lost or dropped count as processed. The inputs from processed on are applied
+// again. Correct returns the distance between the predicted states before and after. It does
+// nothing if an earlier state contained more inputs. Pass states with the same inputs in the order
+// of their ticks.
 func (p *Predictor[S, I]) Correct(processed uint64, state *S) (distance float64) {
 	if !p.replay(processed, state) {
 		return 0
@@ -137,11 +137,12 @@ func (p *Predictor[S, I]) Correct(processed uint64, state *S) (distance float64)
 	return distance
 }
 
-// Place is Correct for a state that does not continue the one before: the first one of the player,
-// or the first one after a respawn. It is not counted as a correction, nor reported.
+// Place is Correct for a state that does not continue the previous one: the player's first state,
+// or the first after a respawn. It is not counted as a correction, nor reported.
 func (p *Predictor[S, I]) Place(processed uint64, state *S) { p.replay(processed, state) }
 
-// replay replaces the state by one of the server with the later inputs, and reports whether it did.
+// replay replaces the state by a state of the server plus the later inputs. It reports false if the
+// state is outdated.
 func (p *Predictor[S, I]) replay(processed uint64, state *S) bool {
 	if processed < p.done {
 		p.stats.Late++

@@ -14,12 +14,12 @@ import (
 type Config struct {
 	// TickHz is the number of ticks a second for which Add is called, 1 to 1000.
 	TickHz float64
-	// Window is how far the history reaches back, and so the largest age of what Seen returns, up
-	// to 10 s; default 1 s. A client whose path is longer than that is judged by a later time.
+	// Window is the maximum age that Seen returns and At and Object support, up to 10 s; default 1
+	// s. A client with a longer path is judged by a later time than it saw.
 	Window time.Duration
 	// Objects is the maximum number of objects of a tick, at most 65,536; default 1024.
 	Objects int
-	// Method is that of the clients' interpolation.
+	// Method is the interpolation method of the clients.
 	Method interpolate.Method
 	// Tolerance is the largest difference between the time that a client says it showed and the
 	// expected one, up to 1 s; default 50 ms.
@@ -31,11 +31,12 @@ const (
 	maxTolerance = time.Second
 )
 
-// Stats counts calls of [History.Seen].
+// Stats counts the claims passed to [History.Seen].
 type Stats struct {
-	// Claims is the number of claims, and Clamped the number of those that differed from the
+	// Claims is the number of claims. Clamped is the number of claims that differed from the
 	// expected time by more than Config.Tolerance, or were of a tick that had not been sent.
-	// Expired claims, clamped or not, are before what the history holds.
+	// Expired is the number of claims that were, after clamping, before the oldest tick in the
+	// history.
 	Claims, Clamped, Expired uint64
 	// Largest is the largest difference from the expected time.
 	Largest time.Duration
@@ -78,9 +79,9 @@ func New[T any](adapter interpolate.Adapter[T], cfg Config) (*History[T], error)
 }
 
 // Add adds the objects of a tick at its server time, which is the time from tick 0 at
-// Config.TickHz. Times and ids ascend; ids are those that clients see. Objects are copied, but not
-// what they point to. An error names the argument that is out of range, and the history does not
-// change.
+// Config.TickHz. Times and ids ascend; ids are the ones that clients see. Objects are copied, but
+// not the memory that they point to. An error names the argument that is out of range, and the
+// history does not change.
 func (h *History[T]) Add(at time.Duration, ids []uint32, objects []T) error {
 	if h.any && at <= h.newest {
 		return fmt.Errorf("rewind: time %v after %v, want ascending ones", at, h.newest)
@@ -96,38 +97,39 @@ func (h *History[T]) Add(at time.Duration, ids []uint32, objects []T) error {
 	return nil
 }
 
-// Viewer is what the server knows of how old the world is that a player sees. The method Viewer of
-// the player's stream of package ds returns it, but for Waited and Delay.
+// Viewer describes how old the world is that a player sees, as far as the server knows. The method
+// Viewer of the player's stream of package ds returns it, except Waited and Delay.
 type Viewer struct {
-	// RTT is the round-trip time of the player's connection, and MinRTT the lowest recent one:
-	// interpolation follows the fastest snapshots. A MinRTT of 0 means that of RTT.
+	// RTT is the round-trip time of the player's connection, and MinRTT the lowest recent one,
+	// because interpolation follows the fastest snapshots. A MinRTT of 0 stands for RTT.
 	RTT, MinRTT time.Duration
-	// Rate is the rate of the server's ticks, as measured: 0.9 if they take 11 % longer than
-	// Config.TickHz says. 0 means 1.
+	// Rate is the measured rate of the server's ticks: 0.9 if they take 11 % longer than the
+	// nominal time. 0 means 1.
 	Rate float64
-	// Unsettled is how far what honest clients show may differ from what is expected, because ticks
-	// were irregular in the last seconds: 0 if they are as regular as clocks.
+	// Unsettled is the additional tolerance for honest clients after irregular ticks in the last
+	// seconds. It is 0 if the ticks were regular.
 	Unsettled time.Duration
 	// AckAge is the age of the newest tick that the player's client has acked, 0 if it has acked
 	// none. SentAge is the age of the newest tick that was sent to it.
 	AckAge, SentAge time.Duration
-	// Waited is how long the call waited at the server before its handler ran, above all in a
-	// jitter buffer, in real time. For a call that is made each tick, the mean
-	// (ds.BufferStats.Slack) is better than the time that one call waited, which is shorter the
-	// longer its datagram traveled.
+	// Waited is the time for which the call waited at the server before its handler ran, mainly in
+	// a jitter buffer, in real time. For a call that is made each tick, use the mean
+	// (ds.BufferStats.Slack): the time that a single call waited is shorter if its datagram took
+	// longer.
 	Waited time.Duration
-	// Delay is the interpolation delay of the player's client, which the game chose, in time of the
-	// ticks.
+	// Delay is the interpolation delay of the player's client, which the game chose, in server
+	// time.
 	Delay time.Duration
-	// Ticks are the times of the ticks that the player's client shows, ascending: those that it has
-	// acked, and those that were sent to it since. The others were not sent to it, or are lost. It
-	// is taken to show all ticks if there are none, and where they are more than Delay apart: no
-	// client interpolates over a longer time, so one that acks few ticks on purpose gains no more.
+	// Ticks are the times of the ticks that the player's client shows, ascending: the acked ticks,
+	// and the ticks sent since the last ack. Other ticks were not sent or are lost. If there are
+	// none, or where they are more than Delay apart, the client is assumed to show all ticks. No
+	// honest client interpolates over a longer time, so acking few ticks on purpose gains nothing
+	// more.
 	Ticks []time.Duration
 }
 
-// around returns the ticks between which the player's client interpolates at a time, and others; or
-// none if they are too far apart.
+// around returns the ticks between which the player's client interpolates at a time, and some
+// others. It returns none if they are too far apart.
 func (v *Viewer) around(at time.Duration) []time.Duration {
 	k, _ := slices.BinarySearch(v.Ticks, at)
 	if k > 0 && k < len(v.Ticks) && v.Ticks[k]-v.Ticks[k-1] > v.Delay {
@@ -137,9 +139,10 @@ func (v *Viewer) around(at time.Duration) []time.Duration {
 }
 
 // Expected returns the server time that a player showed when it made the call whose handler runs at
-// the server time now. It is the later of two: the mean of RTT and MinRTT ago, and AckAge ago, both
-// less Waited and Delay. The clients follow the rate of the ticks, so RTT and Waited count at Rate.
-// So a client that delays what one of them is measured by gains nothing.
+// server time now. It is the later of two times, each less Waited and Delay: now minus the mean of
+// RTT and MinRTT, and now minus AckAge. Clients follow the rate of the ticks, so RTT and Waited are
+// multiplied by Rate. A client that delays one of the two measurements gains nothing, because the
+// other one counts.
 func (v Viewer) Expected(now time.Duration) time.Duration {
 	rate := cmp.Or(v.Rate, 1)
 	ticks := func(d time.Duration) time.Duration { return time.Duration(rate * float64(d)) }
@@ -151,13 +154,12 @@ func (v Viewer) Expected(now time.Duration) time.Duration {
 }
 
 // Seen returns the server time at which to look up what a player saw when it made the call whose
-// handler runs at the server time now. claim is the time that its client says it showed, such as
-// interpolate.Sample.Time. If it differs from what v lets expect by more than Config.Tolerance,
-// Seen returns the time within that is nearest, so no claim gains more than that. While
-// v.Unsettled is not 0, it adds to the tolerance. A claim that is
-// later than the newest tick that was sent to the player, SentAge ago, is replaced by that tick's
-// time, unless that is too early. off is by how much the claim is later than expected. The time
-// returned is within what the history holds.
+// handler runs at server time now. claim is the time that its client claims to have shown, such as
+// interpolate.Sample.Time. If claim differs from v.Expected by more than Config.Tolerance plus
+// v.Unsettled, Seen returns the nearest time within this tolerance. So a false claim gains no more
+// than the tolerance. A claim after the newest tick sent to the player, SentAge ago, is replaced by
+// that tick's time, unless that is too early. off is the claim minus the expected time. The
+// returned time is within the history.
 func (h *History[T]) Seen(claim, now time.Duration, v Viewer) (at, off time.Duration) {
 	expected, tolerance := v.Expected(now), h.cfg.Tolerance+v.Unsettled
 	// A claim may be any number, so the difference could overflow.
@@ -176,16 +178,15 @@ func (h *History[T]) Seen(claim, now time.Duration, v Viewer) (at, off time.Dura
 }
 
 // Object sets out to an object as a player saw it at a server time that Seen returned, and reports
-// whether it existed then: interpolated between the ticks before and after it that v.Ticks has, as
-// the player's client did. At another time it is the object at the nearest time that the history
-// holds.
+// whether it existed then. It interpolates between the neighboring ticks in v.Ticks, as the
+// player's client did. A time outside of the history is replaced by the nearest time in it.
 func (h *History[T]) Object(v Viewer, at time.Duration, id uint32, out *T) bool {
 	at = min(max(at, h.oldest), h.newest)
 	return h.buffer.ObjectOf(v.around(at), at, id, out)
 }
 
-// At sets out to all objects as a player saw them at a server time, as Object does, and reports
-// whether there are any ticks. It reuses the slices of out.
+// At sets out to all objects as a player saw them at a server time, as Object does. It reports
+// false if the history is empty. It reuses the slices of out.
 func (h *History[T]) At(v Viewer, at time.Duration, out *interpolate.Sample[T]) bool {
 	at = min(max(at, h.oldest), h.newest)
 	return h.buffer.AtOf(v.around(at), at, out)
