@@ -12,21 +12,13 @@ import (
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/ignore"
 	"github.com/uplink-rpc/uplink/jitter"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
-
-// ignore is a endpoint.Handler that does nothing.
-type ignore struct{}
-
-func (ignore) Opened(*endpoint.Conn)                      {}
-func (ignore) Closed(*endpoint.Conn, error)               {}
-func (ignore) Datagram(*endpoint.Conn, []byte, time.Time) {}
-func (ignore) Message(*endpoint.Conn, []byte, time.Time)  {}
-func (ignore) Tick(time.Time)                             {}
 
 func noError(t testing.TB, err error) {
 	t.Helper()
@@ -40,9 +32,9 @@ func newLinkTo(t testing.TB, addr string, network transport.Network) *endpoint.C
 	t.Helper()
 	l, err := endpoint.Listen(addr, endpoint.Config{Network: network})
 	noError(t, err)
-	go func() { _ = l.Serve(context.Background(), ignore{}) }()
+	go func() { _ = l.Serve(context.Background(), ignore.Handler{}) }()
 	t.Cleanup(func() { _ = l.Close() })
-	link, err := endpoint.Dial(t.Context(), l.Addr().String(), endpoint.Config{Network: network}, ignore{})
+	link, err := endpoint.Dial(t.Context(), l.Addr().String(), endpoint.Config{Network: network}, ignore.Handler{})
 	noError(t, err)
 	t.Cleanup(func() { _ = link.Close() })
 	return link

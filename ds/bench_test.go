@@ -10,6 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/streams"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/ignore"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
@@ -65,15 +66,6 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// deaf is a endpoint.Handler that does nothing.
-type deaf struct{}
-
-func (deaf) Opened(*endpoint.Conn)                      {}
-func (deaf) Closed(*endpoint.Conn, error)               {}
-func (deaf) Datagram(*endpoint.Conn, []byte, time.Time) {}
-func (deaf) Message(*endpoint.Conn, []byte, time.Time)  {}
-func (deaf) Tick(time.Time)                             {}
-
 // closedConn returns a closed connection, for players that receive from the test.
 var closedConn = sync.OnceValues(func() (*endpoint.Conn, error) {
 	network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
@@ -86,8 +78,8 @@ var closedConn = sync.OnceValues(func() (*endpoint.Conn, error) {
 		return nil, err
 	}
 	served := make(chan error, 1)
-	go func() { served <- l.Serve(context.Background(), deaf{}) }()
-	conn, err := endpoint.Dial(context.Background(), "127.0.0.1:7777", cfg, deaf{})
+	go func() { served <- l.Serve(context.Background(), ignore.Handler{}) }()
+	conn, err := endpoint.Dial(context.Background(), "127.0.0.1:7777", cfg, ignore.Handler{})
 	if err != nil {
 		return nil, err
 	}

@@ -38,8 +38,8 @@ func newPoses(t testing.TB) *bench {
 	return b
 }
 
-// stranger returns a player who has bound nothing.
-func (b *bench) stranger() *Player {
+// newPlayer returns a player who has bound nothing.
+func (b *bench) newPlayer() *Player {
 	b.t.Helper()
 	conn, err := closedConn()
 	must(b.t, err)
@@ -92,7 +92,7 @@ func TestEvolvedFields(t *testing.T) {
 		{scalars("X", 1, 256), "261 components"},
 	} {
 		b := newPoses(t)
-		a := b.srv.bind(b.stranger(), evolvedRequest(t, 0, c.more...))
+		a := b.srv.bind(b.newPlayer(), evolvedRequest(t, 0, c.more...))
 		switch {
 		case c.want == "" && a.Reason != message.ReasonNone:
 			t.Errorf("%v: %+v", c.more, a)
@@ -121,7 +121,7 @@ func TestEvolvedMemory(t *testing.T) {
 		var all []*Player
 		for i, r := range requests {
 			if i%poses == 0 {
-				all = append(all, b.stranger())
+				all = append(all, b.newPlayer())
 			}
 			if b.srv.bind(all[len(all)-1], r).Reason == message.ReasonNone {
 				bound++
@@ -169,7 +169,7 @@ func TestDecodingIsLimited(t *testing.T) {
 	} {
 		b := newPoses(t)
 		b.srv.cfg.Limits.RateSlack = defaultRateSlack
-		p := b.stranger()
+		p := b.newPlayer()
 		r := evolvedRequest(t, 0, scalars("X", c.more, 1)...)
 		if a := b.srv.bind(p, r); a.Reason != message.ReasonNone {
 			t.Fatalf("%s: %+v", c.name, a)
@@ -206,7 +206,7 @@ func TestDecodingIsLimited(t *testing.T) {
 // that is bound already, are refused before their fields are parsed, however many they describe.
 func TestRefusedBindsAreCheap(t *testing.T) {
 	b := newPoses(t)
-	p := b.stranger()
+	p := b.newPlayer()
 	if a := b.srv.bind(p, evolvedRequest(t, 0)); a.Reason != message.ReasonNone {
 		t.Fatalf("%+v", a)
 	}
@@ -237,7 +237,7 @@ func TestRefusedBindsAreCheap(t *testing.T) {
 func TestBurstOfBinds(t *testing.T) {
 	for _, c := range []struct{ more, most int }{{0, 16 + 4*poses}, {8, (16 + 4*poses) / 2}} {
 		b := newPoses(t)
-		p := b.stranger()
+		p := b.newPlayer()
 		r := evolvedRequest(t, 0, scalars("Something", c.more, 1)...)
 		r.Ring = 99999
 		request, err := r.Append(nil)
@@ -273,7 +273,7 @@ func TestQueueOfBinds(t *testing.T) {
 	cost := bindCost(request(99_999)[1:])
 	var all []*Player
 	join := func() *Player {
-		p := b.stranger()
+		p := b.newPlayer()
 		h.players[p] = struct{}{}
 		all = append(all, p)
 		return p

@@ -16,6 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/ignore"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/session"
@@ -160,8 +161,8 @@ func polling(t testing.TB, every time.Duration, f func()) (end func()) {
 	return end
 }
 
-// letter returns message n: its number, and more bytes for some.
-func letter(n uint32) []byte {
+// numberedMessage returns message n: its number, and more bytes for some.
+func numberedMessage(n uint32) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, n)
 	return append(b, bytes.Repeat([]byte{byte(n)}, int(n*n%700))...)
 }
@@ -176,7 +177,7 @@ type letters struct {
 func (l *letters) take(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !bytes.Equal(b, letter(l.next)) {
+	if !bytes.Equal(b, numberedMessage(l.next)) {
 		l.t.Errorf("message %d is %d bytes: %.4x", l.next, len(b), b)
 	}
 	l.next++
@@ -188,19 +189,10 @@ func (l *letters) count() uint32 {
 	return l.next
 }
 
-// unheard is a endpoint.Handler that does nothing.
-type unheard struct{}
-
-func (unheard) Opened(*endpoint.Conn)                      {}
-func (unheard) Closed(*endpoint.Conn, error)               {}
-func (unheard) Datagram(*endpoint.Conn, []byte, time.Time) {}
-func (unheard) Message(*endpoint.Conn, []byte, time.Time)  {}
-func (unheard) Tick(time.Time)                             {}
-
 // raw is a client that sends any messages within a valid session.
 type raw struct {
 	*endpoint.Conn
-	unheard
+	ignore.Handler
 	t       *testing.T
 	wait    time.Duration // until an answer has arrived
 	answers []message.BindAnswer

@@ -81,24 +81,24 @@ func TestHostile(t *testing.T) {
 | attack | tried | served | refused | let in | delivered | mean, ms | longest, ms | joined | mean, ms | longest, ms |
 | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 `
-	peace := map[bool]outcome{}
+	unattacked := map[bool]outcome{}
 	for poll, cfg := range map[bool]ds.Config{false: {}, true: attacks[len(attacks)-1].cfg} {
-		peace[poll] = playScenario(t, link, cfg, nil)
+		unattacked[poll] = playScenario(t, link, cfg, nil)
 	}
-	table += peace[false].row("none") + peace[true].row("none, for a game that polls")
+	table += unattacked[false].row("none") + unattacked[true].row("none, for a game that polls")
 	for i := thin(4) - 1; i < len(attacks); i += thin(4) {
 		a := attacks[i]
 		t.Run(a.name, func(t *testing.T) {
 			out := playScenario(t, link, a.cfg, a.run)
 			table += out.row(a.name)
 			a.check(t, &out)
-			peace := peace[a.cfg.Poll]
-			if out.sent != peace.sent || out.delivered != out.sent || out.worst > peace.worst+ms {
+			unattacked := unattacked[a.cfg.Poll]
+			if out.sent != unattacked.sent || out.delivered != out.sent || out.worst > unattacked.worst+ms {
 				t.Errorf("%d of %d frames were delivered after at most %v, without the attack %d of %d after %v",
-					out.delivered, out.sent, out.worst, peace.delivered, peace.sent, peace.worst)
+					out.delivered, out.sent, out.worst, unattacked.delivered, unattacked.sent, unattacked.worst)
 			}
-			if out.joined != out.joins || out.slowest > peace.slowest {
-				t.Errorf("%d of %d joined after at most %v, without the attack after %v", out.joined, out.joins, out.slowest, peace.slowest)
+			if out.joined != out.joins || out.slowest > unattacked.slowest {
+				t.Errorf("%d of %d joined after at most %v, without the attack after %v", out.joined, out.joins, out.slowest, unattacked.slowest)
 			}
 		})
 	}
@@ -112,12 +112,12 @@ func TestHostileWithLoss(t *testing.T) {
 		t.Skip("the same without loss is not skipped")
 	}
 	link := simnet.Config{Delay: 25 * ms, Jitter: 5 * ms, Loss: 0.05, Burst: 2, Seed: 41}
-	peace := playScenario(t, link, ds.Config{}, nil)
+	unattacked := playScenario(t, link, ds.Config{}, nil)
 	for _, a := range attacks[5:14] {
 		t.Run(a.name, func(t *testing.T) {
 			out := playScenario(t, link, ds.Config{}, a.run)
-			if out.in != 0 || out.delivered < peace.delivered*99/100 || out.delay > peace.delay*11/10 || out.joined != out.joins {
-				t.Errorf("%+v, without the attack %+v", out, peace)
+			if out.in != 0 || out.delivered < unattacked.delivered*99/100 || out.delay > unattacked.delay*11/10 || out.joined != out.joins {
+				t.Errorf("%+v, without the attack %+v", out, unattacked)
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/ignore"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
@@ -119,7 +120,7 @@ func measureMemory(t *testing.T, codec rpcdelta.Codec) map[string]float64 {
 	}
 	m := map[string]float64{}
 	m["both-sessions-B"] = grown(func(i int) {
-		conns[i], err = endpoint.Dial(t.Context(), uplinktest.Addr, endpoint.Config{Network: network, Tick: time.Second}, unheard{})
+		conns[i], err = endpoint.Dial(t.Context(), uplinktest.Addr, endpoint.Config{Network: network, Tick: time.Second}, ignore.Handler{})
 		uplinktest.Must(t, err)
 	})
 	m["rpc-B"] = grown(func(i int) {

@@ -60,7 +60,7 @@ func checkShutdown(t *testing.T, poll bool, seed uint64) {
 	sent, next := [2]uint32{}, uint64(0)
 	call := func() error {
 		m, f := uplinktest.MoveAt(1, next), uplinktest.MoveAt(2, next)
-		if conn.SendReliable(letter(sent[0])) == nil {
+		if conn.SendReliable(numberedMessage(sent[0])) == nil {
 			sent[0]++
 		}
 		switch _, err := fire.Send(&f); {
@@ -74,7 +74,7 @@ func checkShutdown(t *testing.T, poll bool, seed uint64) {
 	}
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Second / 60) {
 		uplinktest.Must(t, call())
-		if player.SendReliable(letter(sent[1])) == nil {
+		if player.SendReliable(numberedMessage(sent[1])) == nil {
 			sent[1]++
 		}
 	}

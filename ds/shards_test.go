@@ -14,8 +14,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// crowd counts who is in handlers at a time.
-type crowd struct {
+// handlerCount counts who is in handlers at a time.
+type handlerCount struct {
 	mu   sync.Mutex
 	in   map[*ds.Player]int
 	most int // players at a time
@@ -23,7 +23,7 @@ type crowd struct {
 }
 
 // enter begins a handler of a player, and returns what ends it.
-func (c *crowd) enter(p *ds.Player) func() {
+func (c *handlerCount) enter(p *ds.Player) func() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.in[p]++
@@ -50,7 +50,7 @@ func checkShards(t *testing.T, poll bool) {
 	clients := 12 / thin(2)
 	network := linkedBy(t, 40*ms, simnet.Config{Loss: 0.05, Jitter: 3 * ms, Seed: 11})
 	moves, fires := uplinktest.NewJournal(t, 1), uplinktest.NewJournal(t, 2)
-	inside := &crowd{in: map[*ds.Player]int{}}
+	inside := &handlerCount{in: map[*ds.Player]int{}}
 	var joined, left, messages, echoes atomic.Int64
 	srv := serve(t, network, ds.Config{
 		Transport: ds.Transport{Shards: shards}, Poll: poll,

@@ -60,11 +60,11 @@ func (s *slowSocket) WriteTo(b []byte, to netip.AddrPort) (int, error) {
 
 // judged is the history of a server, and how far it looks back for a player's oldest claim.
 type judged struct {
-	*rewind.History[spot]
+	*rewind.History[positionObject]
 	at [2]time.Duration // the age of what is judged: the oldest, and the newest
 }
 
-type spot struct {
+type positionObject struct {
 	Position schema.Vec3 `interpolate:"position"`
 }
 
@@ -73,7 +73,7 @@ const viewDelay = 100 * ms
 func (j *judged) tick(t *testing.T, tick uint64, viewer func(now time.Duration) rewind.Viewer) {
 	t.Helper()
 	now := time.Duration(tick) * time.Second / 60
-	uplinktest.Must(t, j.Add(now, []uint32{1}, make([]spot, 1)))
+	uplinktest.Must(t, j.Add(now, []uint32{1}, make([]positionObject, 1)))
 	v := viewer(now)
 	v.Delay = viewDelay
 	oldest, _ := j.Seen(-time.Hour, now, v)
@@ -82,7 +82,7 @@ func (j *judged) tick(t *testing.T, tick uint64, viewer func(now time.Duration) 
 }
 
 func newJudged(t *testing.T) *judged {
-	adapter, err := interpolate.Tagged[spot]()
+	adapter, err := interpolate.Tagged[positionObject]()
 	uplinktest.Must(t, err)
 	h, err := rewind.New(adapter, rewind.Config{TickHz: 60})
 	uplinktest.Must(t, err)

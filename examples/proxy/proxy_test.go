@@ -17,6 +17,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/rogue"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/ignore"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/relay"
@@ -84,6 +85,7 @@ func (o *tap) copies() (sent, received []packet) {
 
 // game is a server's handler: it echoes payloads.
 type game struct {
+	ignore.Handler
 	listener *endpoint.Listener
 	mu       sync.Mutex
 	open     map[uint64]*endpoint.Conn // by client id
@@ -108,11 +110,10 @@ func (g *game) Closed(*endpoint.Conn, error) {
 	g.ends++
 }
 func (g *game) Datagram(c *endpoint.Conn, b []byte, _ time.Time) { _ = c.Send(b) }
-func (g *game) Message(*endpoint.Conn, []byte, time.Time)        {}
-func (g *game) Tick(time.Time)                                   {}
 
 // player is a client's handler: it counts echoes.
 type player struct {
+	ignore.Handler
 	id   uint64
 	conn *endpoint.Conn
 	mu   sync.Mutex
@@ -126,7 +127,6 @@ func (p *player) count() (echoes int, err error) {
 	return p.got, p.err
 }
 
-func (p *player) Opened(*endpoint.Conn) {}
 func (p *player) Closed(_ *endpoint.Conn, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,8 +138,6 @@ func (p *player) Datagram(*endpoint.Conn, []byte, time.Time) {
 	defer p.mu.Unlock()
 	p.got++
 }
-func (p *player) Message(*endpoint.Conn, []byte, time.Time) {}
-func (p *player) Tick(time.Time)                            {}
 
 func must(t *testing.T, err error) {
 	t.Helper()

@@ -65,7 +65,7 @@ func TestFlushByAllShards(t *testing.T) {
 		var all sync.WaitGroup
 		all.Add(shards)
 		for _, s := range d.shards {
-			s.outbox.pc = meeting{new(script), &all}
+			s.outbox.pc = barrierConn{new(script), &all}
 			for range minFlush {
 				s.outbox.add([]byte("state"), on(port(1)), nil)
 			}
@@ -79,13 +79,13 @@ func TestFlushByAllShards(t *testing.T) {
 	})
 }
 
-// meeting is a BatchConn whose writes wait for each other.
-type meeting struct {
+// barrierConn is a BatchConn whose writes wait for each other.
+type barrierConn struct {
 	*script
 	all *sync.WaitGroup
 }
 
-func (m meeting) WriteBatch(out []transport.Datagram) (int, error) {
+func (m barrierConn) WriteBatch(out []transport.Datagram) (int, error) {
 	m.all.Done()
 	m.all.Wait()
 	return m.script.WriteBatch(out)

@@ -362,8 +362,9 @@ func TestOffersBounded(t *testing.T) {
 	}
 }
 
-// crowd returns the payload of snapshot 1 with more objects than a set has, if snapshot 0 has some.
-func (p *pair) crowd() []byte {
+// oversized returns the payload of snapshot 1 with more objects than a set has, if snapshot 0 has
+// some.
+func (p *pair) oversized() []byte {
 	s := p.typ.Schema()
 	w := snapshot.NewHistory(s, nil)
 	w.Begin()
@@ -397,7 +398,7 @@ func TestErrorCounts(t *testing.T) {
 		{byte(message.Down) | 3, 0x80},
 		{byte(message.DownFragment) | 3, 1},
 		{byte(message.Down) | 3, 0, 9},
-		append([]byte{byte(message.Down) | 3, 0}, p.crowd()...),
+		append([]byte{byte(message.Down) | 3, 0}, p.oversized()...),
 	} {
 		p.deliver(b)
 	}

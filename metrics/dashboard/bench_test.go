@@ -12,8 +12,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// crowd returns a server with 1,000 players, each of which has called an RPC.
-func crowd(b *testing.B) *ds.Server {
+// thousandPlayers returns a server with 1,000 players, each of which has called an RPC.
+func thousandPlayers(b *testing.B) *ds.Server {
 	b.Helper()
 	network, err := simnet.NewNetwork(simnet.Config{Seed: 1}, simnet.Config{Seed: 2})
 	uplinktest.Must(b, err)
@@ -33,7 +33,7 @@ func crowd(b *testing.B) *ds.Server {
 // BenchmarkThousandPlayers measures one second of a dashboard with 1,000 players: without a page,
 // and with one that has been open for ten minutes. It reports the share of a core.
 func BenchmarkThousandPlayers(b *testing.B) {
-	srv := crowd(b)
+	srv := thousandPlayers(b)
 	for _, open := range []bool{false, true} {
 		b.Run(fmt.Sprintf("open=%v", open), func(b *testing.B) {
 			begin, i := time.Now(), 0

@@ -23,6 +23,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/ignore"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -33,6 +34,7 @@ var numbers = []uint8{0, 3, 9, 40}
 
 // pair is encoders and decoders with only the transport in between, and all that they said.
 type pair struct {
+	ignore.Handler
 	t      *testing.T
 	schema *schema.Schema
 
@@ -77,11 +79,6 @@ func (p *pair) restart(rpc uint8) {
 		}
 	}
 }
-
-func (*pair) Opened(*endpoint.Conn)                     {}
-func (*pair) Closed(*endpoint.Conn, error)              {}
-func (*pair) Message(*endpoint.Conn, []byte, time.Time) {}
-func (*pair) Tick(time.Time)                            {}
 
 // Datagram processes acks at the client and payloads at the server.
 func (p *pair) Datagram(c *endpoint.Conn, b []byte, _ time.Time) {

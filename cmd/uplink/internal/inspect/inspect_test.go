@@ -22,6 +22,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/record"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
+	"github.com/uplink-rpc/uplink/internal/uplinktest/ignore"
 	"github.com/uplink-rpc/uplink/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -349,7 +350,7 @@ func TestHostile(t *testing.T) {
 		})
 		typ, err := schema.Compile[uplinktest.Move]("A", 0)
 		uplinktest.Must(t, err)
-		conn, err := endpoint.Dial(t.Context(), uplinktest.Addr, endpoint.Config{Network: network}, stranger{})
+		conn, err := endpoint.Dial(t.Context(), uplinktest.Addr, endpoint.Config{Network: network}, ignore.Handler{})
 		uplinktest.Must(t, err)
 		request := message.BindRequest{RPC: 0, Name: "A", Fingerprint: typ.Schema().Fingerprint(), RateHz: 60, Ring: 64, Codec: "adaptive", Frames: 1, Prior: prior.Generic().Hash(), PerTick: typ.Schema().PerTick()}
 		b, err := request.Append(nil)
@@ -389,12 +390,3 @@ func TestHostile(t *testing.T) {
 		}
 	})
 }
-
-// stranger is a handler that hears nothing.
-type stranger struct{}
-
-func (stranger) Opened(*endpoint.Conn)                      {}
-func (stranger) Closed(*endpoint.Conn, error)               {}
-func (stranger) Datagram(*endpoint.Conn, []byte, time.Time) {}
-func (stranger) Message(*endpoint.Conn, []byte, time.Time)  {}
-func (stranger) Tick(time.Time)                             {}
