@@ -1,8 +1,8 @@
-// Package admission decides which clients a listener accepts: it checks cookies, limits and
+// Package admission decides which clients a listener accepts: it checks cookies and limits,
 // performs handshakes, and verifies connect tokens. It has no socket and no sessions. For a sender
-// without a valid cookie it computes one or two MACs; for a sender with a validated address, within
-// rate limits, a key exchange; and only for a client with a valid token it keeps state, until the
-// token has expired.
+// without a valid cookie it computes one or two MACs. For a sender with a validated address, within
+// rate limits, it performs a key exchange. It keeps state only for clients with a valid token,
+// until the token has expired.
 //
 // It uses two clocks. The times passed to its methods are monotonic: only the time since
 // Config.Started is used. Only the expiry and age of tokens are compared with the wall clock,
@@ -31,7 +31,7 @@ type Cookies struct{ cookies *seal.Cookies }
 // NewCookies returns cookies with a new secret.
 func NewCookies(now time.Time) *Cookies { return &Cookies{seal.NewCookies(nil, now)} }
 
-// Valid reports whether the hello's cookie was sent to its sender's address.
+// Valid reports whether the listener sent the hello's cookie to the address from.
 func (c *Cookies) Valid(now time.Time, from netip.AddrPort, h wire.Hello) bool {
 	return h.Cookie != [wire.CookieSize]byte{} && c.cookies.Check(h.Cookie, from, h.Nonce, now)
 }
@@ -43,7 +43,7 @@ func (c *Cookies) Retry(now time.Time, from netip.AddrPort, h wire.Hello) wire.R
 
 // Config configures a Controller.
 type Config struct {
-	// Keys are the keys of the listener, none twice.
+	// Keys are the keys of the listener, without duplicates.
 	Keys []token.Key
 	// Server reports whether tokens that name a server address are accepted.
 	Server func(server netip.AddrPort) bool
@@ -51,15 +51,15 @@ type Config struct {
 	Route []byte
 	// Suites are the permitted suites in order of preference.
 	Suites []seal.Suite
-	// PerNetwork and Total limit the handshakes of one network of senders (/24 of IPv4, /64 of
-	// IPv6), and of all.
+	// PerNetwork limits the handshakes of one network of senders (/24 of IPv4, /64 of IPv6), Total
+	// the handshakes of all.
 	PerNetwork, Total ratelimit.Rate
 	// Wall returns the time of the wall clock. It must not be nil.
 	Wall func() time.Time
-	// Started is when the listener started, on the clock of the times passed to the methods.
+	// Started is when the listener started, on the monotonic clock of the methods' times.
 	Started time.Time
 	// AnyAge accepts tokens that were issued before the listener started, or by a clock that is
-	// ahead. Otherwise the former are stale, since they may have been used before.
+	// ahead. Otherwise tokens from before the start are stale, since they may have been used.
 	AnyAge bool
 	// Random is the source of keys and secrets; nil selects crypto/rand. It must not fail.
 	Random io.Reader
@@ -74,7 +74,7 @@ type serverKey struct {
 // Controller performs and limits the handshakes of a listener. It is not safe for concurrent use.
 type Controller struct {
 	cfg     Config
-	started time.Time // Config.Started on the wall clock as it was then
+	started time.Time // Config.Started, converted to the wall clock at that time
 	keys    map[token.KeyID]serverKey
 	limiter *limiter
 	used    usedTokens
@@ -83,12 +83,13 @@ type Controller struct {
 const (
 	// issueUnit is the precision to which the times in tokens are rounded down.
 	issueUnit = time.Millisecond
-	// clockSkew is how far the clock of an issuer may be ahead of the listener's. For as long, a
-	// token that was used may be accepted again if the listener is restarted.
+	// clockSkew is the maximum time by which the clock of an issuer may be ahead of the listener's.
+	// If the listener is restarted within this time after a token was used, it may accept the token
+	// again.
 	clockSkew = session.MaxTokenAhead
 )
 
-// Hash is a hash of the key exchange's message in a hello. A repeated hello has the same.
+// Hash is a hash of the message in a hello. Repeated hellos have the same hash.
 type Hash [sha256.Size]byte
 
 // HashOf returns the hash of a message.
@@ -96,7 +97,7 @@ func HashOf(message []byte) Hash { return sha256.Sum256(message) }
 
 // The errors of [Controller.Read].
 var (
-	// ErrUnreadable means that a message was encrypted for another key, or altered.
+	// ErrUnreadable means that a message was encrypted for another key, or was altered.
 	ErrUnreadable = seal.ErrHandshake
 	// ErrBusy means that too many used tokens are remembered.
 	ErrBusy = errors.New("admission: too many used tokens")
@@ -114,7 +115,7 @@ func New(cfg Config) *Controller {
 	return c
 }
 
-// SetKeys replaces the keys. Used tokens stay used.
+// SetKeys replaces the keys. Used tokens remain used.
 func (c *Controller) SetKeys(keys []token.Key) {
 	c.keys = make(map[token.KeyID]serverKey, len(keys))
 	for _, k := range keys {
@@ -133,7 +134,7 @@ func (c *Controller) HasKey(h wire.Hello) bool {
 
 func (c *Controller) since(now time.Time) time.Duration { return max(now.Sub(c.cfg.Started), 0) }
 
-// Allow reports whether the rate limits permit a handshake with that address, and counts it.
+// Allow reports whether the rate limits permit a handshake with the address from, and counts it.
 func (c *Controller) Allow(now time.Time, from netip.Addr) bool {
 	return c.limiter.allow(c.since(now), from)
 }
@@ -142,22 +143,22 @@ func (c *Controller) Allow(now time.Time, from netip.Addr) bool {
 type Request struct {
 	Claims  token.Claims // the zero value unless Code is [wire.Granted]
 	Suite   seal.Suite
-	Code    wire.Code // the answer
-	Detail  uint64    // of a refusal: see [wire.Grant]
-	Client  uint64    // client id of the token, 0 if that is not authentic
+	Code    wire.Code // code of the answer
+	Detail  uint64    // detail of a refusal: see [wire.Grant]
+	Client  uint64    // client id of the token, 0 if the token is not authentic
 	Offered uint8     // suites of the client: see [wire.Offer]
-	Hash    Hash      // of the hello
+	Hash    Hash      // hash of the hello
 
-	// Token is the id of the token, if that is authentic.
+	// Token is the id of the token; zero if the token is not authentic.
 	Token token.ID
 
 	nonce     uint64
-	used      usedToken // entry for its token
+	used      usedToken // entry for the request's token
 	responder *seal.Responder
 }
 
-// Read reads a hello with a valid cookie, and verifies its token. The caller has to recognize
-// repeated hellos: their token is used. The error is [ErrUnreadable] or [ErrBusy].
+// Read reads a hello with a valid cookie, and verifies its token. The caller must recognize
+// repeated hellos itself, because their token is used. The error is [ErrUnreadable] or [ErrBusy].
 func (c *Controller) Read(now time.Time, h wire.Hello) (*Request, error) {
 	since, wall := c.since(now), c.cfg.Wall()
 	if c.used.full(since, wall) {
@@ -210,7 +211,7 @@ func (c *Controller) Read(now time.Time, h wire.Hello) (*Request, error) {
 
 func seconds(d time.Duration) uint64 { return uint64(max(d, 0) / time.Second) }
 
-// verify returns the code for a token at the monotonic time now and the wall clock's time wall.
+// verify returns the code for a token. now is the monotonic time, wall the time of the wall clock.
 func (c *Controller) verify(now time.Duration, wall time.Time, claims token.Claims, id token.ID) wire.Code {
 	switch {
 	case !wall.Before(claims.Expires) || c.used.outlived(claims.Expires):
@@ -228,9 +229,10 @@ func (c *Controller) verify(now time.Duration, wall time.Time, claims token.Clai
 }
 
 // stale reports whether a token was issued before the listener started. If the wall clock was set
-// back since, new tokens seem to be older than the start: then its current time decides.
+// back after the start, new tokens seem older than the start. In this case the token is compared
+// with the wall clock's current time.
 func (c *Controller) stale(now time.Duration, wall, issued time.Time) bool {
-	end := issued.Add(issueUnit) // it was issued before that
+	end := issued.Add(issueUnit) // the issue time was before this
 	if end.After(c.started) {
 		return false
 	}
@@ -247,9 +249,10 @@ func chooseSuite(suites []seal.Suite, offered uint8) (seal.Suite, wire.Code) {
 	return seal.None, wire.NoSuite
 }
 
-// Welcome returns the welcome with the request's code and, if that is [wire.Granted], the session's
-// id and secrets; its token is used then. It is called once for a request. The error means that the
-// client's key is invalid and that there is no answer.
+// Welcome returns the welcome with the request's code. If the code is [wire.Granted], the welcome
+// contains the session's id, Welcome returns the secrets too, and the token is used from then on.
+// Call it once per request. An error means that the client's key is invalid; there is no answer
+// then.
 func (c *Controller) Welcome(r *Request, id uint64) (welcome []byte, secrets seal.Secrets, err error) {
 	grant := wire.Grant{Code: r.Code, Detail: r.Detail}
 	if r.Code == wire.Granted {
@@ -265,7 +268,7 @@ func (c *Controller) Welcome(r *Request, id uint64) (welcome []byte, secrets sea
 	return wire.AppendWelcome(nil, wire.Welcome{Nonce: r.nonce, Message: msg}), secrets, nil
 }
 
-// Reserve marks the token of a request as used, before it is answered.
+// Reserve marks the token of a request as used, before the request is answered.
 func (c *Controller) Reserve(r *Request) { c.used.add(r.Token, r.used) }
 
 // Release makes the token of a reserved request unused again.

@@ -14,9 +14,9 @@ const (
 	restPeriod = 10 * time.Second
 )
 
-// limiter limits the handshakes of each network of senders, and of all. Its size is constant: a
-// network has a slot in each row, selected by a hash that is secret. Other networks may share some
-// of its slots, but hardly all; the least used slot counts.
+// limiter limits the handshakes of each network of senders, and of all together. Its size is
+// constant: a network has one slot per row, selected by a secret hash. Other networks may share
+// some of its slots, but hardly all, and only the least used slot counts.
 //
 // Half of the total is reserved for networks without recent handshakes, so that a few networks with
 // many handshakes do not delay others.
@@ -24,7 +24,7 @@ type limiter struct {
 	seed             maphash.Seed
 	perNetwork, half ratelimit.Rate
 	networks         [rows][1 << slotBits]ratelimit.Bucket
-	common, reserved ratelimit.Bucket // each of half the total
+	common, reserved ratelimit.Bucket // half of the total each
 }
 
 func newLimiter(perNetwork, total ratelimit.Rate) *limiter {
@@ -32,7 +32,7 @@ func newLimiter(perNetwork, total ratelimit.Rate) *limiter {
 	return &limiter{seed: maphash.MakeSeed(), perNetwork: perNetwork, half: half}
 }
 
-// allow reports whether a handshake with that address is permitted, and counts it. For loopback
+// allow reports whether a handshake with an address is permitted, and counts it. For loopback
 // addresses only the total is limited.
 func (l *limiter) allow(now time.Duration, from netip.Addr) bool {
 	if from.IsLoopback() {
@@ -46,7 +46,7 @@ func (l *limiter) allow(now time.Duration, from netip.Addr) bool {
 		full := b.FullAt(l.perNetwork)
 		rested = rested || full == 0 || now-full >= restPeriod
 	}
-	// A handshake that the total does not permit must not count against the network.
+	// A handshake that exceeds the total must not count against its network.
 	if !room || !l.allowTotal(now, rested) {
 		return false
 	}
@@ -67,12 +67,12 @@ func (l *limiter) allowTotal(now time.Duration, rested bool) bool {
 // SameNetwork reports whether both addresses belong to one network of senders.
 func SameNetwork(a, b netip.Addr) bool { return network(a) == network(b) }
 
-// network returns the prefix of the addresses that one sender can easily use.
+// network returns the prefix that all addresses of one sender typically share.
 func network(a netip.Addr) netip.Prefix {
 	bits := 64
 	if a = a.Unmap(); a.Is4() {
 		bits = 24
 	}
-	p, _ := a.WithZone("").Prefix(bits) // fails only for more bits than the address has
+	p, _ := a.WithZone("").Prefix(bits) // fails only if the address has fewer bits
 	return p
 }

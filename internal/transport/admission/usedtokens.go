@@ -10,10 +10,10 @@ const (
 	// maxUsedTokens is the maximum number of tokens remembered, about 25 MB.
 	maxUsedTokens = 1 << 18
 	sweepInterval = time.Minute
-	// maxSetBack is how far the wall clock may be set back, in all, without an effect on unused
-	// tokens.
+	// maxSetBack is the total time by which the wall clock may be set back without unused tokens
+	// being refused.
 	maxSetBack = 2 * time.Hour
-	// maxLife limits the remaining life of a token, so that no sum of durations overflows.
+	// maxLife limits the remaining lifetime of a token, so that no sum of durations overflows.
 	maxLife = time.Duration(1 << 61)
 )
 
@@ -21,9 +21,9 @@ const (
 // clients with valid tokens can make it grow.
 //
 // The wall clock decides whether a token has expired, but it may be set back. So a token is
-// remembered for maxSetBack longer than it is valid, on the monotonic clock. A token that expires
-// no later than one that was forgotten may have been used, and is refused: no step of the wall
-// clock makes a used token valid again, however far it goes.
+// remembered for maxSetBack longer than its lifetime, on the monotonic clock. If a token expires no
+// later than a token that was removed, it may have been used and removed too, and is refused. So no
+// step of the wall clock, however large, makes a used token valid again.
 type usedTokens struct {
 	tokens map[token.ID]usedToken
 	swept  time.Duration // monotonic time of the last sweep
@@ -33,10 +33,11 @@ type usedTokens struct {
 
 type usedToken struct {
 	expires time.Time     // on the wall clock
-	until   time.Duration // monotonic time at which it is forgotten
+	until   time.Duration // monotonic time at which the entry is removed
 }
 
-// newUsedToken returns the entry for a token that is used now, at the time wall of the wall clock.
+// newUsedToken returns the entry for a token that is used at the monotonic time now and the wall
+// clock's time wall.
 func newUsedToken(now time.Duration, wall, expires time.Time) usedToken {
 	return usedToken{expires: expires, until: now + min(expires.Sub(wall), maxLife) + maxSetBack}
 }
@@ -48,7 +49,7 @@ func (u *usedTokens) has(id token.ID) bool {
 
 func (u *usedTokens) add(id token.ID, t usedToken) { u.tokens[id] = t }
 
-// outlived reports whether a token with this expiry may have been used and forgotten.
+// outlived reports whether a token with this expiry may have been used and then removed.
 func (u *usedTokens) outlived(expires time.Time) bool { return !expires.After(u.forgotten) }
 
 // full reports whether there is no room for another token. It sweeps at intervals.
@@ -59,7 +60,7 @@ func (u *usedTokens) full(now time.Duration, wall time.Time) bool {
 	return len(u.tokens) >= maxUsedTokens
 }
 
-// sweep forgets tokens that are due, or if there is no room, all that have expired.
+// sweep removes tokens that are due and, if the set is full, all expired tokens.
 func (u *usedTokens) sweep(now time.Duration, wall time.Time) {
 	u.swept = now
 	crowded := len(u.tokens) >= maxUsedTokens

@@ -1,6 +1,5 @@
-// Package path estimates the path between the two ends of a session from what this end sent and
-// what the peer answered. It has no clock and no network: the time, since any start, is an
-// argument.
+// Package path estimates the path between the two ends of a session from asks and echoes. It has no
+// clock and no network: the time, since any start, is an argument.
 package path
 
 import (
@@ -12,45 +11,45 @@ import (
 )
 
 const (
-	// Interval is the minimum time between two asks that measure the round-trip time. The echo of
-	// an ask sent earlier measures nothing.
+	// Interval is the minimum time between two asks that measure the round-trip time. Echoes of
+	// asks in between measure nothing.
 	Interval = 900 * time.Millisecond // heartbeats are a second apart, and timers imprecise
 	// MaxAge is the maximum age of an ask whose echo measures the round-trip time.
 	MaxAge = 5 * time.Second
 
-	maxAsks    = uint(MaxAge/Interval) + 1 // outstanding, so that none is replaced before MaxAge
-	recent     = 9                         // measurements that RTT takes into account
-	minPeriod  = 10 * time.Second          // the minimum is kept by periods of this length
-	minPeriods = 4                         // the current one included, so the minimum covers 30 to 40 s
+	maxAsks    = uint(MaxAge/Interval) + 1 // outstanding asks, enough that none is replaced before MaxAge
+	recent     = 9                         // number of measurements that RTT considers
+	minPeriod  = 10 * time.Second          // the minimum RTT is stored per period of this length
+	minPeriods = 4                         // number of periods, including the current one; the minimum covers 30 to 40 s
 )
 
 // Estimator estimates the round-trip time from asks: random numbers that this end sends and that
 // the peer echoes. A peer cannot know the number of an ask that it has not received, each ask
-// counts once, and the time of an ask is remembered here. So a peer can delay its echoes, but it
-// cannot make a round trip shorter than by the hold time that the caller believes, nor add
-// measurements. The zero value is ready for use. Not safe for concurrent use.
+// counts once, and the Estimator stores the time of each ask. So a peer can delay its echoes, but
+// it cannot add measurements, and it can shorten a round trip only by the hold time that the caller
+// accepts. The zero value is ready for use. Not safe for concurrent use.
 type Estimator struct {
-	asks   [maxAsks]ask // a ring of the last ones that measure
-	asked  uint         // the number of them
+	asks   [maxAsks]ask // ring buffer of the last measuring asks
+	asked  uint         // number of measuring asks so far
 	random [4]byte
 
 	echoed   bool
-	echoedAt time.Duration // when the last echo that measured arrived
+	echoedAt time.Duration // arrival of the last echo that measured
 	last     time.Duration
 	samples  uint64
-	recent   [recent]time.Duration // a ring
+	recent   [recent]time.Duration // ring buffer of measurements
 	rtt      time.Duration
-	lowest   [minPeriods]time.Duration // of the current period, then of earlier ones; 0: none
-	periodAt time.Duration             // when the current period began
+	lowest   [minPeriods]time.Duration // minimum of the current period, then of earlier periods; 0: none
+	periodAt time.Duration             // start of the current period
 }
 
 type ask struct {
-	number uint32 // 0: answered
+	number uint32 // number of the ask; 0: answered
 	sent   time.Duration
 }
 
-// Ask returns the number of an ask that is sent at now, which is not 0. It measures the round-trip
-// time if the last one that does was sent Interval ago or earlier. random must not fail.
+// Ask returns the number of an ask that is sent at now; it is not 0. The ask measures the
+// round-trip time if the last measuring ask was sent at least Interval ago. random must not fail.
 func (e *Estimator) Ask(now time.Duration, random io.Reader) uint32 {
 	if _, err := io.ReadFull(random, e.random[:]); err != nil {
 		panic("path: the random source failed: " + err.Error())
@@ -63,8 +62,9 @@ func (e *Estimator) Ask(now time.Duration, random io.Reader) uint32 {
 	return number
 }
 
-// Echoed measures the round-trip time if number is that of an outstanding ask of the last MaxAge,
-// which the peer has held for a time not longer than its age, and reports whether that is so.
+// Echoed measures the round-trip time. It reports whether number belongs to an outstanding
+// measuring ask that is at most MaxAge old. hold is the time for which the peer held the ask; it
+// must not exceed the age of the ask.
 func (e *Estimator) Echoed(now time.Duration, number uint32, hold time.Duration) bool {
 	for i := range e.asks {
 		a := &e.asks[i]
@@ -81,9 +81,9 @@ func (e *Estimator) Echoed(now time.Duration, number uint32, hold time.Duration)
 	return false
 }
 
-// measuredBy adds the measurement of an ask and reports whether it counts. If one end stalled, the
-// asks that were under way are all answered late, at the same time: together they are one
-// measurement, the lowest.
+// measuredBy adds the measurement of an ask and reports whether it counts. If one end stalled, all
+// asks in flight are answered late and at the same time. Together they count as one measurement,
+// the lowest.
 func (e *Estimator) measuredBy(now, sent, rtt time.Duration) bool {
 	if e.echoed && sent < e.echoedAt && now-e.echoedAt < Interval/2 {
 		if rtt >= e.last {
@@ -125,11 +125,12 @@ func (e *Estimator) Measured(now time.Duration, rtt time.Duration) {
 	e.lowest[0] = lower(e.lowest[0], max(rtt, 1))
 }
 
-// RTT returns the mean of the middle third of the last 9 measurements: three of them that are too
-// long or too short do not move it. It is 0 before the first measurement.
+// RTT returns the mean of the middle third of the last 9 measurements, so that three outliers in
+// each direction have no effect. It is 0 before the first measurement.
 func (e *Estimator) RTT() time.Duration { return e.rtt }
 
-// MinRTT returns the lowest measurement of the 30 to 40 s before the last one, 0 before the first.
+// MinRTT returns the lowest measurement of the last 30 to 40 s before the last measurement, 0
+// before the first.
 func (e *Estimator) MinRTT() (d time.Duration) {
 	for _, p := range e.lowest {
 		d = lower(d, p)
@@ -140,7 +141,7 @@ func (e *Estimator) MinRTT() (d time.Duration) {
 // Last returns the last measurement and the number of measurements.
 func (e *Estimator) Last() (rtt time.Duration, samples uint64) { return e.last, e.samples }
 
-// lower returns the lower of two durations, where 0 means none.
+// lower returns the lower of two durations. 0 means no duration.
 func lower(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b

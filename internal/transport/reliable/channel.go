@@ -1,9 +1,9 @@
 // Package reliable implements a channel for ordered messages without loss over datagrams that can
 // be lost. It wraps the KCP state machine of kcp-go in a small interface.
 //
-// KCP reads the clock of the process in addition to the times passed in here; under
+// KCP reads the clock of the process in addition to the times passed to this package; under
 // testing/synctest both are the same. Importing kcp-go starts its scheduler (goroutines
-// (*TimedSched).sched and (*TimedSched).prepend), which the state machine does not use; leak
+// (*TimedSched).sched and (*TimedSched).prepend). The state machine does not use it, and leak
 // checkers must ignore it.
 package reliable
 
@@ -27,16 +27,16 @@ const (
 	// SegmentSize is the size of a segment's header in bytes.
 	SegmentSize = kcp.IKCP_OVERHEAD
 
-	window   = 64                    // segments in flight, and segments held by the receiver
+	window   = 64                    // maximum number of segments in flight, and of segments that the receiver stores
 	interval = 10 * time.Millisecond // between two flushes; KCP's minimum
-	// A segment is retransmitted after two acks of later ones. There is no congestion window:
+	// A segment is retransmitted after two acks of later segments. There is no congestion window:
 	// messages are few, and a game cannot wait for it to grow.
 	fastResend, noCongestionWindow = 2, 1
-	// KCP skips a flush that is early by its own clock, if only by the time that the caller waited
-	// for a lock. The next one is not.
+	// KCP skips a flush that is early by its own clock, even by the time that the caller waited for
+	// a lock. It never skips two in succession.
 	settleFlushes = 2
-	// maxSample is the maximum time to an acknowledgment that is believed, in ms, as KCP's maximum
-	// timeout.
+	// maxSample is the maximum time to an acknowledgment that is accepted as a measurement, in ms.
+	// It equals KCP's maximum timeout.
 	maxSample = 60_000
 	// releaseAfter is the time after the last flush at which an idle state machine is released.
 	releaseAfter = 2 * time.Second
@@ -56,10 +56,10 @@ type Config struct {
 	Conv uint32
 	// MTU is the maximum size of a body for Output, in bytes.
 	MTU uint16
-	// Overhead is the overhead of a datagram in bytes, including headers down to IP. It counts as
-	// sent.
+	// Overhead is the overhead of a datagram in bytes, including headers down to IP. It counts
+	// towards the budget.
 	Overhead uint16
-	// Limits limit the messages that wait to be sent or acknowledged, each with its size in front;
+	// Limits bounds the messages that wait to be sent or acknowledged, each with its size prefix;
 	// nil means no limit.
 	Limits *Limits
 	// Patience is the minimum time for which retransmission continues while the peer is
@@ -70,28 +70,28 @@ type Config struct {
 	Output func(now time.Time, segments []byte)
 }
 
-// Channel is one end of a reliable channel. While it is in use, and 2 s longer, it has a state of
-// about 21 KB; when idle, only its sequence numbers. It buffers at most twice the window of the
-// peer's segments, 192 KB. Whatever the peer does, it sends at most 3 bytes for each newly
-// acknowledged byte and 64 KiB per second, and fails after [MaxTransmissions] transmissions of a
-// segment. It is not safe for concurrent use.
+// Channel is one end of a reliable channel. While it is in use, and for 2 s after that, it has a
+// state of about 21 KB. An idle channel stores only its sequence numbers. It buffers at most twice
+// the window of the peer's segments, 192 KB. Whatever the peer does, it sends at most 3 bytes for
+// each newly acknowledged byte and 64 KiB per second. It fails after [MaxTransmissions]
+// transmissions of a segment. It is not safe for concurrent use.
 type Channel struct {
 	cfg Config
 
 	kcp       *kcp.KCP // nil while the channel is idle
-	allowed   int      // segments that KCP may have in flight now, at most window
+	allowed   int      // number of segments that KCP may have in flight now, at most window
 	in        inbox
-	flushAt   time.Time // zero: nothing to flush
-	flushNext time.Time // KCP flushes nothing before
-	releaseAt time.Time // zero: not before another flush
-	settle    int       // remaining flushes if nothing is unacknowledged
+	flushAt   time.Time // next flush; zero: nothing to flush
+	flushNext time.Time // KCP flushes nothing before this time
+	releaseAt time.Time // time to release the state machine; zero: not before another flush
+	settle    int       // number of flushes left after everything is acknowledged
 	numbers   numbers
 	clock     uint32 // KCP's clock at the start, in ms
 	rtt       int32  // smoothed time from a transmission to its acknowledgment, in ms
 
-	start       time.Time     // origin of the next two
-	now         time.Duration // of the current call
-	progress    time.Duration // of the last new acknowledgment
+	start       time.Time     // origin of now and progress
+	now         time.Duration // time of the current call
+	progress    time.Duration // time of the last new acknowledgment
 	budget      budget
 	queue       *queue       // nil while the channel is idle
 	bulk        *bulk        // nil if the channel is not paced
@@ -102,7 +102,7 @@ type Channel struct {
 // New returns an unused channel.
 func New(cfg Config) Channel { return Channel{cfg: cfg} }
 
-// begin creates the state machine before the first use, and after it was released.
+// begin creates the state machine before its first use, or again after its release.
 func (c *Channel) begin(now time.Time) {
 	if c.kcp != nil {
 		return
@@ -119,8 +119,8 @@ func (c *Channel) begin(now time.Time) {
 	}
 }
 
-// measure updates the round-trip time from the time of a transmission that an acknowledgment
-// repeats, as KCP does.
+// measure updates the smoothed round-trip time as KCP does, from the transmission time that an
+// acknowledgment echoes.
 func (c *Channel) measure(now time.Time, s []byte) {
 	sample := int32(uint32(now.Sub(c.start).Milliseconds()) + c.clock - timestamp(s))
 	if s[offCommand] == kcp.IKCP_CMD_ACK && sample >= 0 && sample <= maxSample {
@@ -132,20 +132,21 @@ func (c *Channel) measure(now time.Time, s []byte) {
 	}
 }
 
-// measurement returns an acknowledgment of no segment, from which a new state machine learns the
+// measurement returns an acknowledgment of no segment. From it, a new state machine learns the
 // round-trip time that the last one measured.
 func (c *Channel) measurement() []byte {
 	b := make([]byte, kcp.IKCP_OVERHEAD)
 	binary.LittleEndian.PutUint32(b, c.cfg.Conv)
 	b[offCommand] = kcp.IKCP_CMD_ACK
 	binary.LittleEndian.PutUint16(b[offWindow:], window)
-	binary.LittleEndian.PutUint32(b[offTime:], c.kcp.Check()-uint32(c.rtt)) // Check: KCP's clock
-	binary.LittleEndian.PutUint32(b[offNumber:], math.MaxUint32)            // before the first one
+	binary.LittleEndian.PutUint32(b[offTime:], c.kcp.Check()-uint32(c.rtt)) // Check returns KCP's clock
+	binary.LittleEndian.PutUint32(b[offNumber:], math.MaxUint32)            // number before the first segment
 	return b
 }
 
-// release frees the state machine if the peer has acknowledged everything, and everything that was
-// received is in order and was delivered. A new one continues with the next sequence numbers.
+// release frees the state machine if the peer has acknowledged everything, and all received
+// messages are complete and were delivered. A new state machine continues with the next sequence
+// numbers.
 func (c *Channel) release() {
 	if c.segments() == 0 && c.kcp.PeekSize() < 0 && c.in.empty() && c.numbers.complete() {
 		c.kcp, c.outstanding, c.queue, c.in = nil, nil, nil, inbox{}
@@ -158,8 +159,8 @@ func (c *Channel) release() {
 func (c *Channel) Exhausted() bool { return c.exhausted }
 
 // Send queues a copy of the message b and sends as much as the window permits, at the next flush if
-// the last one was less than 10 ms ago. Messages that wait share segments. It returns [ErrEmpty],
-// [ErrTooLarge] or [ErrBacklog] with nothing queued.
+// the last one was less than 10 ms ago. Queued messages share segments. If it returns [ErrEmpty],
+// [ErrTooLarge] or [ErrBacklog], nothing was queued.
 func (c *Channel) Send(now time.Time, b []byte) error {
 	if len(b) == 0 {
 		return ErrEmpty
@@ -180,8 +181,9 @@ func (c *Channel) Send(now time.Time, b []byte) error {
 	return nil
 }
 
-// Input handles segments of the peer, and overwrites their numbers. If they are invalid, it returns
-// [ErrMalformed] and changes nothing. Messages may be ready for [Channel.Receive] afterwards.
+// Input handles segments of the peer. It overwrites the sequence numbers in b. If the segments are
+// invalid, it returns [ErrMalformed] and changes nothing. Messages may be ready for
+// [Channel.Receive] afterwards.
 func (c *Channel) Input(now time.Time, b []byte) error {
 	if !c.valid(b) {
 		return ErrMalformed
@@ -244,8 +246,8 @@ func (c *Channel) Next() (time.Time, bool) {
 	return c.releaseAt, !c.releaseAt.IsZero()
 }
 
-// flush sends what is due in KCP, and schedules the next flush if something is unsent or
-// unacknowledged.
+// flush makes KCP send everything that is due, and schedules the next flush if something is unsent
+// or unacknowledged.
 func (c *Channel) flush(now time.Time) {
 	c.prepare(now)
 	more := c.pull()
@@ -258,8 +260,8 @@ func (c *Channel) flush(now time.Time) {
 	}
 }
 
-// scheduleFlush schedules a flush for acknowledgments and window updates, so that those of several
-// datagrams share one.
+// scheduleFlush schedules a flush for acknowledgments and window updates, so that several datagrams
+// are answered by one flush.
 func (c *Channel) scheduleFlush(now time.Time) {
 	c.settle = settleFlushes
 	if c.flushAt.IsZero() {
@@ -267,8 +269,8 @@ func (c *Channel) scheduleFlush(now time.Time) {
 	}
 }
 
-// prepare limits KCP's window to the new segments that the budget permits. Others wait in its
-// queue.
+// prepare limits KCP's window to the number of new segments that the budget permits. Other segments
+// wait in KCP's queue.
 func (c *Channel) prepare(now time.Time) {
 	c.now = now.Sub(c.start)
 	c.budget.refill(now)
@@ -277,13 +279,13 @@ func (c *Channel) prepare(now time.Time) {
 	c.kcp.WndSize(c.allowed, window)
 }
 
-// emit sends the segments of a datagram of KCP, except for early retransmissions, and nothing if
-// that exceeds the budget. KCP treats this as packet loss and tries again later.
+// emit sends the segments of a datagram of KCP, except early retransmissions. It sends nothing if
+// they exceed the budget. KCP treats this as packet loss and tries again later.
 func (c *Channel) emit(b []byte) {
 	due := b[:0]
 	for s := range segmentsOf(b) {
 		c.numbers.emitted(s)
-		if s[offCommand] == kcp.IKCP_CMD_PUSH { // others have the peer's clock
+		if s[offCommand] == kcp.IKCP_CMD_PUSH { // other commands contain the peer's clock
 			c.clock = timestamp(s) - uint32(c.now.Milliseconds())
 		}
 		if s[offCommand] != kcp.IKCP_CMD_PUSH || c.outstanding.due(c.now, c.progress, c.cfg.Patience, s) {
@@ -360,7 +362,7 @@ func (c *Channel) Room() int {
 	return max(room, 0)
 }
 
-// push appends a message to the stream. The caller has reserved its room.
+// push appends a message to the stream. The caller has reserved room for it.
 func (c *Channel) push(b []byte) {
 	q := c.queue
 	q.messages++

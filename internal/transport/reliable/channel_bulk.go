@@ -4,20 +4,20 @@ import (
 	"time"
 )
 
-// The bulk channel yields to other traffic: its rate is limited, and the number of its segments in
-// flight is reduced when the round-trip time rises, before a queue on the path costs others more
-// than about targetDelay (the rule of LEDBAT, RFC 6817). Packet loss does not reduce it: on many
-// paths of players it is no sign of congestion.
+// The bulk channel yields to other traffic. Its rate is limited. When the round-trip time rises, it
+// reduces the number of its segments in flight, so that its queue on the path delays other traffic
+// by no more than about targetDelay (the rule of LEDBAT, RFC 6817). Packet loss does not reduce it,
+// because on many players' paths loss is no sign of congestion.
 const (
 	targetDelay = 20 // ms
 	firstWindow = 8  // segments in flight
 	minWindow   = 2
-	growSamples = 8  // measurements for a larger window
-	slowSamples = 16 // for a smaller one: fewer would take jitter for a queue
-	// baseTime is the time after which a round-trip time counts no more as the path's minimum.
+	growSamples = 8  // minimum number of measurements before the window grows
+	slowSamples = 16 // minimum number before it shrinks; with fewer, jitter would look like a queue
+	// baseTime is the time after which a round-trip time no longer counts for the path's minimum.
 	baseTime = 2 * time.Minute
-	// burstTime is the time for which a rate that was not used can be used later. A listener's
-	// ticks are at most half as far apart.
+	// burstTime is the time for which unused budget accumulates. It is at least twice a listener's
+	// tick.
 	burstTime = 25 * time.Millisecond
 )
 
@@ -27,41 +27,41 @@ type bulk struct {
 	source func([]byte) []byte // see [Channel.SetBulk]
 	buf    []byte
 
-	budget float64 // bytes that may be sent; negative after the last ones
+	budget float64 // bytes that may be sent now; negative if the last segment exceeded the budget
 	at     time.Duration
 
 	window  float64  // maximum number of segments in flight
-	found   bool     // the path's capacity was reached: the window grows slowly
-	base    [2]int32 // minimum round-trip times in the current and the last half of baseTime, in ms
+	found   bool     // the window has reached the path's capacity once; it grows slowly from then on
+	base    [2]int32 // minimum round-trip time in the current and in the previous half of baseTime, in ms
 	baseAt  time.Duration
 	round   time.Duration // start of the current round trip
-	lowest  int32         // minimum in it, in ms; 0: none was measured
-	samples int           // measurements in it
+	lowest  int32         // minimum round-trip time in this round, in ms; 0: none was measured
+	samples int           // number of measurements in this round
 }
 
-// SetBulk makes the channel a paced one for at most rate bytes per second. It sends the messages
-// that source appends to its argument, each of which fits into a segment with its size, while the
-// channel has room for them; the result is the argument if there are none at the time.
-// [Channel.Wake] makes the channel ask again.
+// SetBulk makes the channel a paced one with a rate limit in bytes per second. While it has room,
+// it sends the messages that source appends to its argument; without a message, source returns the
+// argument. A message with its size prefix must fit into a segment. [Channel.Wake] makes the
+// channel call source again.
 func (c *Channel) SetBulk(rate float64, source func([]byte) []byte) {
 	c.bulk = &bulk{rate: rate, source: source, window: firstWindow}
 }
 
-// Wake sends messages of the source.
+// Wake sends messages of the source now, as far as limits permit.
 func (c *Channel) Wake(now time.Time) {
 	c.begin(now)
 	c.flush(now)
 }
 
-// pull queues messages of the source, as many as may be sent at once. It reports whether the source
-// may have more, although nothing may be in flight.
+// pull queues the messages of the source that may be sent now. more reports that the source may
+// have further messages that only the rate limit holds back.
 func (c *Channel) pull() (more bool) {
 	b := c.bulk
 	if b == nil {
 		return false
 	}
 	rate := b.rate
-	if c.rtt > 0 { // a window in less than a round trip
+	if c.rtt > 0 { // send the window over one round trip, at 1.25 times the rate
 		rate = min(rate, 1250*b.window*float64(c.cfg.MTU+c.cfg.Overhead)/float64(c.rtt))
 	}
 	b.budget = min(b.budget+(c.now-b.at).Seconds()*rate, burstTime.Seconds()*rate)
@@ -86,8 +86,9 @@ func (b *bulk) charge(n int) {
 	}
 }
 
-// measure processes a round-trip time in ms. Once per round trip or later, it changes the window by
-// the minimum of that time: acknowledgments wait for a flush, which is no queue.
+// measure processes a round-trip time in ms. At most once per round trip, it adapts the window to
+// the lowest round-trip time in the round. Higher ones include the wait of acknowledgments for a
+// flush, which is no queue.
 func (b *bulk) measure(now time.Duration, rtt int32) {
 	rtt = max(rtt, 1)
 	if now-b.baseAt > baseTime/2 {
@@ -115,7 +116,7 @@ func (b *bulk) measure(now time.Duration, rtt int32) {
 	}
 }
 
-// lower returns the lower one of two round-trip times, of which 0 is none.
+// lower returns the lower of two round-trip times. 0 means none.
 func lower(a, b int32) int32 {
 	if a == 0 || b != 0 && b < a {
 		return b

@@ -51,9 +51,9 @@ func Conversation(b []byte) uint32 {
 // maxData returns the maximum number of bytes of the stream in a segment.
 func (c *Channel) maxData() int { return int(c.cfg.MTU) - kcp.IKCP_OVERHEAD }
 
-// valid reports whether b contains one or more complete segments of this channel, each with a
-// command, fragment number and length that a channel can produce. KCP checks less, and stops in the
-// middle of a datagram: acks of its first half would accumulate.
+// valid reports whether b consists of one or more complete segments of this channel. Each must have
+// a command, fragment number and length that a channel can produce. KCP checks less and stops in
+// the middle of a datagram, so acks of the first half would accumulate.
 func (c *Channel) valid(b []byte) bool {
 	if len(b) == 0 || len(b) > int(c.cfg.MTU) {
 		return false
@@ -71,15 +71,14 @@ func (c *Channel) valid(b []byte) bool {
 	return true
 }
 
-// validAcks reports whether the segment that b starts with acknowledges only segments that were
-// sent. KCP would also take an acknowledgment of one that it holds back.
+// validAcks reports whether the segment at the start of b acknowledges only segments that were
+// sent. KCP would also accept acknowledgments of segments that it has not sent yet.
 func (c *Channel) validAcks(b []byte) bool {
 	base := c.numbers.sentBase
 	return c.outstanding.sentAll(unacked(b)-base, number(b)-base, b[offCommand] == kcp.IKCP_CMD_ACK)
 }
 
-// validCommand checks the command of the segment that b starts with against its fragment number and
-// its length.
+// validCommand checks the command, fragment number and length of the segment at the start of b.
 func (c *Channel) validCommand(b []byte, length uint64) bool {
 	switch b[offCommand] {
 	case kcp.IKCP_CMD_PUSH:

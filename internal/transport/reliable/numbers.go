@@ -6,16 +6,16 @@ import (
 	kcp "github.com/xtaci/kcp-go/v5"
 )
 
-// numbers translates sequence numbers. Those of a state machine start at 0, those on the wire
-// continue when the next state machine follows a released one.
+// numbers translates between the sequence numbers of a state machine, which start at 0, and the
+// numbers on the wire. The latter continue when a new state machine replaces a released one.
 type numbers struct {
-	// The numbers on the wire of the state machine's first segments, in both directions.
+	// Numbers on the wire of the state machine's segment 0, in both directions.
 	sentBase, receivedBase uint32
 
-	// By the state machine's own numbers:
+	// In numbers of the state machine:
 	sent     uint32 // the next segment to send
 	received uint32 // the next segment to receive, as of the last acknowledgment
-	highest  uint32 // after the highest received segment
+	highest  uint32 // one after the highest received segment
 }
 
 // input translates the received segment that b starts with.
@@ -49,11 +49,11 @@ func (n *numbers) output(b []byte) {
 	}
 }
 
-// complete reports whether no received segment waits for an earlier one. An end that has
-// acknowledged nothing has received nothing.
+// complete reports whether no received segment waits for an earlier one. If this end has
+// acknowledged nothing, it has received nothing.
 func (n *numbers) complete() bool { return n.received == n.highest }
 
-// restart continues with the numbers of a new state machine.
+// restart sets the numbers for a new state machine.
 func (n *numbers) restart() {
 	*n = numbers{sentBase: n.sentBase + n.sent, receivedBase: n.receivedBase + n.received}
 }

@@ -9,7 +9,7 @@ type Limits struct {
 	used      atomic.Int64
 }
 
-// NewLimits returns limits of each bytes per channel, and of all bytes for all channels together.
+// NewLimits returns limits in bytes: each for one channel, all for all channels together.
 func NewLimits(each, all int) *Limits { return &Limits{each: each, all: all} }
 
 func (l *Limits) take(n int) bool {
@@ -20,16 +20,16 @@ func (l *Limits) take(n int) bool {
 	return false
 }
 
-// queue contains the bytes of the stream that are in no segment yet, and counts all unacknowledged
-// bytes and messages. A message is acknowledged with its last byte.
+// queue contains the bytes of the stream that are not in a segment yet, and counts all
+// unacknowledged bytes and messages. A message counts as acknowledged with its last byte.
 type queue struct {
 	b        []byte
-	head     int            // offset of the first byte in b that is in no segment
-	end      int            // offset of the first message in b that begins in no segment
+	head     int            // offset in b of the first byte that is not in a segment
+	end      int            // offset in b of the first message that does not begin in a segment
 	bytes    int            // unacknowledged bytes, including those in segments
 	messages int            // unacknowledged messages
 	next     uint32         // sequence number of the next segment
-	ends     [window]uint16 // messages that end in the last segments, by sequence number
+	ends     [window]uint16 // number of messages that end in each of the last segments, by sequence number
 }
 
 func (q *queue) len() int { return len(q.b) - q.head }

@@ -10,33 +10,34 @@ import (
 // fails.
 const MaxTransmissions = 20
 
-// outstanding contains the sent segments from the first unacknowledged one on. KCP has the same
-// state, but does not export it. KCP also has segments that the budget did not let pass yet.
+// outstanding contains the sent segments from the first unacknowledged one on. KCP has this state
+// too, but does not export it, and also counts segments that the budget still holds back.
 type outstanding struct {
-	first uint32              // the lowest number that was not acknowledged with all before it
-	slots [window]transmitted // by sequence number modulo window, the maximum number of them
+	first uint32              // lowest number such that all segments before it were acknowledged
+	slots [window]transmitted // indexed by sequence number modulo window, the maximum number of segments
 }
 
 type transmitted struct {
 	number      uint32
-	size        uint16        // bytes of its data
-	ends        uint16        // messages that end in it
-	count       uint8         // transmissions; 0: the slot is free
-	acked       bool          // selectively: segments before it may be missing
+	size        uint16        // size of the segment's data in bytes
+	ends        uint16        // number of messages that end in the segment
+	count       uint8         // number of transmissions; 0: the slot is free
+	acked       bool          // acknowledged selectively: earlier segments may be missing
 	first, last time.Duration // times of transmissions since the start of the channel
 }
 
-// freely is the number of transmissions of a segment without new acknowledgments. During an outage
-// only the oldest segment is sent more often, so that the others have transmissions left after it.
+// freely is the number of transmissions of each segment without new acknowledgments. During an
+// outage only the oldest segment is transmitted more often, so that the others have transmissions
+// left after the outage.
 const freely = 5
 
 // earliest returns the minimum time from the first to the n-th transmission of a segment while the
-// peer acknowledges nothing new. KCP's own backoff would send it 20 times in 3 seconds after a
-// round-trip time of 1 ms. The intervals grow with the square of n, up to a sixth of patience. So a
-// segment is sent at most 11 times within patience, and for the 20th time not before 2.3 times
-// patience: after an outage it has transmissions left.
+// peer acknowledges nothing new. KCP's own backoff would send a segment 20 times in 3 seconds if
+// the round-trip time is 1 ms. The intervals grow with the square of n, up to a sixth of patience.
+// So a segment is sent at most 11 times within patience, and the 20th time after 2.3 times patience
+// at the earliest. This leaves transmissions for the time after an outage.
 func earliest(n uint8, patience time.Duration) time.Duration {
-	const steep = 6 // transmissions until the intervals are equal
+	const steep = 6 // number of transmissions after which the intervals stay constant
 	k := time.Duration(n - 1)
 	if k <= steep {
 		return patience * k * k * k / 1000
@@ -64,7 +65,7 @@ func (o *outstanding) oldest(t *transmitted) bool {
 	return true
 }
 
-// sent records a transmission of the data segment that b starts with, and returns the number of its
+// sent records a transmission of the data segment at the start of b, and returns the number of its
 // transmissions so far. ends is the number of messages that end in the segment.
 func (o *outstanding) sent(now time.Duration, b []byte, ends uint16) uint8 {
 	t := o.slot(number(b))
@@ -76,8 +77,8 @@ func (o *outstanding) sent(now time.Duration, b []byte, ends uint16) uint8 {
 	return t.count
 }
 
-// sentAll reports whether all segments were sent that a peer's segment acknowledges: the segments
-// before una, and segment sn if alone is set. A nil outstanding has sent none.
+// sentAll reports whether this end has sent all segments that a peer's segment acknowledges: the
+// segments before una and, if alone is set, segment sn. A nil outstanding has sent none.
 func (o *outstanding) sentAll(una, sn uint32, alone bool) bool {
 	if o == nil {
 		return int32(una) <= 0 && (!alone || int32(sn) < 0)
@@ -95,8 +96,8 @@ func (o *outstanding) has(number uint32) bool {
 	return t.count > 0 && t.number == number
 }
 
-// acknowledged records the acknowledgments in the peer's segment that b starts with, as KCP does,
-// and returns the numbers of newly acknowledged bytes and messages.
+// acknowledged applies the acknowledgments in the peer's segment at the start of b, as KCP does. It
+// returns the numbers of newly acknowledged bytes and messages.
 func (o *outstanding) acknowledged(b []byte) (bytes, messages int) {
 	una := unacked(b)
 	if int32(una-o.first) > 0 {
@@ -135,14 +136,14 @@ func (o *outstanding) slot(number uint32) *transmitted {
 	return &o.slots[number%window]
 }
 
-// An end may send [creditPerByte] bytes for each newly acknowledged byte of its messages, and 64
-// KiB in any second without acknowledgments: the base burst and one second of the base rate.
+// An end may send [creditPerByte] bytes for each newly acknowledged byte of its messages. Without
+// acknowledgments it may send 64 KiB in any second: the base burst and one second of the base rate.
 const (
 	creditPerByte = 3
 	baseRate      = 32 << 10 // bytes per second
 	baseBurst     = 32 << 10 // bytes
-	// maxBudget is the maximum of the budget in bytes. A full window of the largest segments takes
-	// less.
+	// maxBudget is the maximum of the budget in bytes. It exceeds a full window of the largest
+	// segments.
 	maxBudget = 96 << 10
 )
 
@@ -154,7 +155,7 @@ type budget struct {
 	at    time.Time // of the last refill
 }
 
-// refill adds the base rate since the last call. A time before that of the last call adds nothing.
+// refill adds the base rate for the time since the last call. Earlier times add nothing.
 func (b *budget) refill(now time.Time) {
 	passed := max(now.Sub(b.at), 0)
 	b.at = b.at.Add(passed)

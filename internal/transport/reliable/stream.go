@@ -2,11 +2,11 @@ package reliable
 
 import "slices"
 
-// The data of the segments in order is a stream of messages, each with its size less one in front,
-// an integer of 7 or 14 bits. The first byte has the low 7 bits, and its highest bit is set if
-// another byte follows.
+// The data of consecutive segments form a stream of messages. Each message is preceded by its size
+// minus one, an integer of 7 or 14 bits. The first byte contains the low 7 bits; its highest bit is
+// set if another byte follows.
 
-// sizeOf returns the size in bytes of the size in front of a message of n bytes.
+// sizeOf returns the size in bytes of the size prefix of a message of n bytes.
 func sizeOf(n int) int {
 	if n <= 1<<7 {
 		return 1
@@ -14,7 +14,7 @@ func sizeOf(n int) int {
 	return 2
 }
 
-// appendSize appends the size of a message of n bytes, 1 to [MaxMessage].
+// appendSize appends the size prefix of a message of n bytes, 1 to [MaxMessage].
 func appendSize(b []byte, n int) []byte {
 	if sizeOf(n) == 1 {
 		return append(b, byte(n-1))
@@ -22,13 +22,13 @@ func appendSize(b []byte, n int) []byte {
 	return append(b, byte(n-1)|0x80, byte((n-1)>>7))
 }
 
-// AppendMessage appends a message of 1 to [MaxMessage] bytes as it is in the stream.
+// AppendMessage appends a message of 1 to [MaxMessage] bytes with its size prefix.
 func AppendMessage(b, message []byte) []byte {
 	return append(appendSize(b, len(message)), message...)
 }
 
-// parseSize parses the size that b starts with. It returns the size of the message, and the size in
-// bytes of the size, or 0 if b has only a part of it. It reports whether it is valid.
+// parseSize parses the size prefix at the start of b. n is the size of the message, size the size
+// of the prefix in bytes, or 0 if b ends within it. ok reports whether the prefix is valid.
 func parseSize(b []byte) (n, size int, ok bool) {
 	switch {
 	case len(b) == 0:
@@ -42,8 +42,8 @@ func parseSize(b []byte) (n, size int, ok bool) {
 	}
 }
 
-// inbox contains the received bytes of the stream that were not delivered: at most a message and
-// a segment.
+// inbox contains the received bytes of the stream that were not delivered yet: at most a message
+// and a segment.
 type inbox struct {
 	b    []byte
 	head int // offset of the next message in b
@@ -58,8 +58,8 @@ func (in *inbox) extend(n int) []byte {
 	return in.b[len(in.b)-n:]
 }
 
-// next returns the next message, which is valid until the next call of extend, or nil if it is
-// not complete, or [ErrMalformed].
+// next returns the next message, valid until the next call of extend. It returns nil if the message
+// is not complete, and [ErrMalformed] if its size is invalid.
 func (in *inbox) next() ([]byte, error) {
 	n, size, ok := parseSize(in.b[in.head:])
 	if !ok {

@@ -10,15 +10,16 @@ import (
 
 const sipTagSize = 8
 
-// chachaSip is an AEAD of ChaCha20 and SipHash-2-4. The key stream begins with block 0 of RFC 8439:
-// its first 16 bytes are the key of the tag, the next ones encrypt. The tag is SipHash-2-4 of the
-// associated data, the ciphertext, and the length of the associated data in one byte.
+// chachaSip is an AEAD of ChaCha20 and SipHash-2-4. The key stream begins with block 0 of RFC 8439.
+// Its first 16 bytes are the key of the tag; the bytes after them encrypt. The tag is SipHash-2-4
+// of the associated data, the ciphertext, and the length of the associated data in one byte.
 // docs/design/compact-suite.md gives the reasons.
 type chachaSip struct {
 	key [chacha20.KeySize]byte
 }
 
-// start returns the key stream of a nonce after the key of the tag, and the state of the tag.
+// start returns the key stream of a nonce, positioned after the key of the tag, and the state of
+// the tag.
 func (c *chachaSip) start(nonce []byte) (chacha20.Cipher, sipHash) {
 	stream := must(chacha20.NewUnauthenticatedCipher(c.key[:], nonce))
 	var key [sipHashKeySize]byte
@@ -51,8 +52,8 @@ func (c *chachaSip) open(dst, nonce, sealed, aad []byte) ([]byte, bool) {
 	return dst, true
 }
 
-// tag returns the tag of a datagram. Associated data of different lengths below 256 bytes never
-// make the same text.
+// tag returns the tag of a datagram. The hashed text is unambiguous if aad has fewer than 256
+// bytes.
 func (h *sipHash) tag(aad, sealed []byte) uint64 {
 	h.write(aad)
 	h.write(sealed)

@@ -19,24 +19,24 @@ const (
 	// CookieLife is the lifetime of a cookie.
 	CookieLife = 10 * time.Second
 
-	cookieTurn = time.Minute // lifetime of a secret for new cookies; longer than CookieLife
+	cookieTurn = time.Minute // time for which a secret makes new cookies; longer than CookieLife
 )
 
-// Cookies makes and checks cookies, by which a listener validates the address of a hello's sender
+// Cookies makes and checks cookies. With them, a listener validates the address of a hello's sender
 // before it spends computation or memory. It stores nothing per cookie. It is not safe for
 // concurrent use.
 type Cookies struct {
 	random   io.Reader
 	start    time.Time
-	turned   int64                // ms after start at which the current secret was made
+	turned   int64                // time at which the current secret was made, in ms since start
 	current  hash.Hash            // HMAC-SHA-256 with the current secret
-	previous hash.Hash            // with the previous secret
+	previous hash.Hash            // HMAC-SHA-256 with the previous secret
 	sum      [sha256.Size]byte    // scratch
 	text     [4 + 16 + 2 + 8]byte // scratch
 }
 
-// NewCookies returns cookies with a new secret. Random is the source of this secret and of one each
-// minute; nil selects crypto/rand. It panics, as do the methods, if the source fails.
+// NewCookies returns cookies with a new secret. random is the source of this secret and of a new
+// one each minute; nil selects crypto/rand. NewCookies and the methods panic if the source fails.
 func NewCookies(random io.Reader, now time.Time) *Cookies {
 	c := &Cookies{random: cmp.Or(random, rand.Reader), start: now}
 	c.turn(0)
@@ -44,7 +44,7 @@ func NewCookies(random io.Reader, now time.Time) *Cookies {
 	return c
 }
 
-// Make returns a cookie for the sender of a hello with that nonce. An IPv4 address and its
+// Make returns a cookie for a hello with the given nonce from addr. An IPv4 address and its
 // IPv4-mapped form are equal; zones are ignored. It does not allocate.
 func (c *Cookies) Make(addr netip.AddrPort, nonce uint64, now time.Time) (cookie [CookieSize]byte) {
 	at := c.at(now)
@@ -53,8 +53,8 @@ func (c *Cookies) Make(addr netip.AddrPort, nonce uint64, now time.Time) (cookie
 	return cookie
 }
 
-// Check reports whether the cookie was made by [Cookies.Make] for that address and nonce, no longer
-// than [CookieLife] ago. It computes one HMAC and does not allocate.
+// Check reports whether [Cookies.Make] made the cookie for this address and nonce, no longer than
+// [CookieLife] ago. It computes one HMAC and does not allocate.
 func (c *Cookies) Check(cookie [CookieSize]byte, addr netip.AddrPort, nonce uint64, now time.Time) bool {
 	at, made := c.at(now), binary.BigEndian.Uint32(cookie[:])
 	age := int64(uint32(at) - made)

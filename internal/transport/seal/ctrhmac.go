@@ -14,7 +14,7 @@ import (
 const (
 	ctrKeySize     = 16
 	ctrHMACKeySize = ctrKeySize + sha256.Size
-	streamBlocks   = 4 // of the key stream per iteration
+	streamBlocks   = 4 // blocks of the key stream per iteration
 )
 
 // ctrHMAC is the AEAD of RFC 9605, section 4.5.1: AES-128 in counter mode, then HMAC-SHA-256 over
@@ -26,7 +26,8 @@ type ctrHMAC struct {
 	scratch *ctrScratch
 }
 
-// ctrScratch contains arguments of interface methods, which escape to the heap.
+// ctrScratch contains arguments of interface methods, so that they do not escape to the heap in
+// each call.
 type ctrScratch struct {
 	counter [aes.BlockSize]byte
 	stream  [streamBlocks * aes.BlockSize]byte
@@ -61,8 +62,8 @@ func (c *ctrHMAC) open(dst, nonce, sealed, aad []byte) ([]byte, bool) {
 	return dst, true
 }
 
-// xor sets dst to src XOR the key stream. Their lengths are equal, and they overlap exactly or not
-// at all.
+// xor sets dst to src XOR the key stream. dst and src have the same length, and are either the same
+// memory or do not overlap.
 func (c *ctrHMAC) xor(dst, src, nonce []byte) {
 	s := c.scratch
 	copy(s.counter[:], nonce)

@@ -15,7 +15,7 @@ import (
 // ephemeral key and a tag.
 const HandshakeOverhead = 32 + 16
 
-// ErrHandshake means that a message does not belong to this handshake: it is too short or altered,
+// ErrHandshake means that a message does not belong to this handshake. It is too short, altered,
 // for another server key or prologue, or answers another hello. These cases cannot be
 // distinguished.
 var ErrHandshake = errors.New("seal: handshake message does not authenticate")
@@ -28,8 +28,8 @@ type Secrets struct {
 
 var noiseSuite = noise.NewCipherSuite(noise.DH25519, noise.CipherChaChaPoly, noise.HashSHA256)
 
-// newSecrets derives the secrets from Noise's pair of keys, which depends only on the key exchange,
-// and the hash of the transcript.
+// newSecrets derives the secrets from Noise's pair of keys and the hash of the transcript. Noise's
+// keys depend only on the key exchange.
 func newSecrets(toServer, toClient *noise.CipherState, transcript []byte) Secrets {
 	return Secrets{
 		ToServer: bind(toServer, transcript, "uplink to server"),
@@ -47,12 +47,12 @@ func bind(state *noise.CipherState, transcript []byte, info string) [32]byte {
 type Initiator struct {
 	cfg     noise.Config
 	state   *noise.HandshakeState // nil before the hello and after the welcome
-	payload []byte                // of the hello
+	payload []byte                // payload of the hello
 }
 
-// NewInitiator returns the client's side of a handshake with the server of that public key. Both
-// ends must use the same prologue, which contains the protocol and its version. Random is the
-// source of the ephemeral key; nil selects crypto/rand.
+// NewInitiator returns the client's side of a handshake with the server that has the given public
+// key. Both ends must use the same prologue, which contains the protocol and its version. random is
+// the source of the ephemeral key; nil selects crypto/rand.
 func NewInitiator(random io.Reader, serverPublic [32]byte, prologue []byte) *Initiator {
 	return &Initiator{cfg: noise.Config{
 		CipherSuite: noiseSuite,
@@ -64,10 +64,10 @@ func NewInitiator(random io.Reader, serverPublic [32]byte, prologue []byte) *Ini
 	}}
 }
 
-// Hello appends the first message to dst, [HandshakeOverhead] bytes longer than its payload, which
-// only the server can decrypt. There is no forward secrecy, and the message can be replayed. Hello
-// is called once: a repeated hello has the same bytes. The error is that of the random source, or
-// of an invalid public key.
+// Hello appends the first message to dst. It is [HandshakeOverhead] bytes longer than its payload,
+// which only the server can decrypt. There is no forward secrecy, and the message can be replayed.
+// Call Hello once; a repeated hello must have the same bytes. An error is caused by the random
+// source or an invalid public key.
 func (i *Initiator) Hello(dst, payload []byte) ([]byte, error) {
 	state, err := noise.NewHandshakeState(i.cfg)
 	if err != nil {
@@ -81,8 +81,8 @@ func (i *Initiator) Hello(dst, payload []byte) ([]byte, error) {
 	return msg, nil
 }
 
-// Welcome reads the server's message and returns its payload and the secrets, once. After an
-// [ErrHandshake] it can be called with another message: forged ones have no effect.
+// Welcome reads the server's message and returns its payload and the secrets. It succeeds once.
+// After an [ErrHandshake] it can be called with another message, so forged messages have no effect.
 func (i *Initiator) Welcome(msg []byte) (payload []byte, secrets Secrets, err error) {
 	if i.state == nil || len(msg) < HandshakeOverhead {
 		return nil, Secrets{}, ErrHandshake
@@ -97,7 +97,7 @@ func (i *Initiator) Welcome(msg []byte) (payload []byte, secrets Secrets, err er
 	return payload, secrets, nil
 }
 
-// restore restores the state after the hello, which a message with an invalid key modifies.
+// restore restores the state after the hello. A message with an invalid key has modified it.
 func (i *Initiator) restore() {
 	cfg := i.cfg
 	cfg.Random = bytes.NewReader(i.state.LocalEphemeral().Private)
@@ -127,8 +127,8 @@ type Responder struct {
 	state *noise.HandshakeState // nil until a hello was read, and after the welcome
 }
 
-// NewResponder returns the server's side of a handshake. The prologue is that of [NewInitiator].
-// Random is the source of the ephemeral key; nil selects crypto/rand.
+// NewResponder returns the server's side of a handshake. prologue must equal the client's. random
+// is the source of the ephemeral key; nil selects crypto/rand.
 func NewResponder(random io.Reader, key StaticKey, prologue []byte) *Responder {
 	return &Responder{cfg: noise.Config{
 		CipherSuite:   noiseSuite,
@@ -158,9 +158,9 @@ func (r *Responder) Hello(msg []byte) (payload []byte, err error) {
 	return payload, nil
 }
 
-// Welcome appends the answer to dst, [HandshakeOverhead] bytes longer than its payload, which only
-// the client of the hello can decrypt. It is called once after each successful Hello, and panics
-// otherwise. The error is that of the random source.
+// Welcome appends the answer to dst. It is [HandshakeOverhead] bytes longer than its payload, which
+// only the client of the hello can decrypt. Call it once after each successful Hello; otherwise it
+// panics. An error is caused by the random source.
 func (r *Responder) Welcome(dst, payload []byte) ([]byte, Secrets, error) {
 	if r.state == nil {
 		panic("seal: a welcome without a hello")

@@ -25,7 +25,7 @@ const EpochBits = 20
 type Sealer struct {
 	chain chain
 	keys  aead
-	next  uint64 // the lowest number that may be sealed
+	next  uint64 // lowest number that may be encrypted next
 }
 
 // NewSealer returns the sealer of a direction; the other end uses [NewOpener] with the same suite
@@ -47,7 +47,7 @@ func (s *Sealer) Suite() Suite { return s.chain.suite }
 // the keys of an epoch are allocated, once in 2^[EpochBits] numbers.
 //
 // Numbers increase, not necessarily by one, and the first one is in epoch 0. Seal panics if number
-// is not larger than that of the previous call, since two texts with one nonce reveal both.
+// is not larger than in the previous call: two texts with the same nonce would reveal each other.
 func (s *Sealer) Seal(dst, aad, plain []byte, number uint64) []byte {
 	if number < s.next {
 		panic("seal: a packet number was used twice")
@@ -61,14 +61,14 @@ func (s *Sealer) Seal(dst, aad, plain []byte, number uint64) []byte {
 
 // Opener decrypts the datagrams of one direction. It is not safe for concurrent use.
 //
-// It has the keys of the current epoch, and those of the previous one until its numbers are too old
+// It holds the keys of the current epoch, and of the previous epoch until its numbers are too old
 // for a [Window]. The keys of the next epoch are derived when a datagram indicates that epoch, and
-// become the current ones when such a datagram was authentic.
+// become the current ones when such a datagram is authentic.
 type Opener struct {
-	epoch    uint64 // of current
-	previous *aead  // nil if its numbers are too old
+	epoch    uint64 // epoch of current
+	previous *aead  // keys of the previous epoch; nil once its numbers are too old
 	current  aead
-	next     *aead // nil until it is needed
+	next     *aead // keys of the next epoch; nil until a datagram indicates it
 	chain    chain
 }
 
@@ -83,7 +83,7 @@ func NewOpener(suite Suite, secret [32]byte) *Opener {
 // Suite returns the suite of the opener.
 func (o *Opener) Suite() Suite { return o.chain.suite }
 
-// Open authenticates a ciphertext with its header, aad, and its complete packet number, appends the
+// Open authenticates a ciphertext, its header aad, and its complete packet number. It appends the
 // plaintext to dst and returns the extended slice and true. If any of the three is not authentic,
 // or there are no keys for the number's epoch, it returns dst and false and leaves the opener
 // unchanged; the bytes of dst beyond its length may be overwritten.
@@ -128,7 +128,7 @@ func (o *Opener) openNext(dst, aad, sealed []byte, number uint64) ([]byte, bool)
 const MaxArchive = 64
 
 // Archive decrypts the recorded datagrams of one direction, in any order and more than once. It
-// retains the keys of all epochs that were needed, which a session must not. It is not safe for
+// retains the keys of all epochs that were used; a session must not do that. It is not safe for
 // concurrent use.
 type Archive struct {
 	chain  chain
@@ -144,7 +144,7 @@ func NewArchive(suite Suite, secret [32]byte) *Archive {
 // Suite returns the suite of the archive.
 func (a *Archive) Suite() Suite { return a.chain.suite }
 
-// Open is [Opener.Open] for a number of any of the first [MaxArchive] epochs.
+// Open is like [Opener.Open] for a number in any of the first [MaxArchive] epochs.
 func (a *Archive) Open(dst, aad, sealed []byte, number uint64) ([]byte, bool) {
 	epoch := number >> EpochBits
 	if epoch >= MaxArchive {
@@ -161,8 +161,8 @@ const (
 	secretSize = 32
 )
 
-// chain is the ratchet of one direction: the secret of the first epoch whose keys were not derived
-// yet. Earlier secrets cannot be computed from it.
+// chain is the ratchet of one direction. It holds the secret of the next epoch to derive. Earlier
+// secrets cannot be computed from it.
 type chain struct {
 	suite  Suite
 	epoch  uint64
@@ -189,7 +189,7 @@ func (c *chain) next() aead {
 	return newAEAD(c.suite, deriveKey(prk, s.sframe, epoch, s.keySize), deriveSalt(prk, s.sframe, epoch))
 }
 
-// deriveKey and deriveSalt are RFC 9605, section 4.4.2.
+// deriveKey and deriveSalt implement RFC 9605, section 4.4.2.
 func deriveKey(prk []byte, sframe uint16, kid uint64, size int) []byte {
 	return expand(prk, label("SFrame 1.0 Secret key ", kid, sframe), size)
 }
@@ -211,7 +211,7 @@ func expand(prk []byte, info string, size int) []byte {
 	return must(hkdf.Expand(sha256.New, prk, info, size))
 }
 
-// must returns v of a call that fails only if a length in this package is wrong.
+// must returns v. err is not nil only if a length in this package is wrong.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("seal: " + err.Error())

@@ -10,7 +10,7 @@ import (
 type sipHash struct {
 	state sipState
 	word  uint64 // bytes of an incomplete word, little-endian
-	size  int    // bytes written
+	size  int    // number of bytes written
 }
 
 type sipState struct{ v0, v1, v2, v3 uint64 }
@@ -42,7 +42,7 @@ func (h *sipHash) write(b []byte) {
 	h.state, h.word = s, word
 }
 
-// sum returns the hash of the bytes that were written.
+// sum returns the hash of the bytes written so far.
 func (h *sipHash) sum() uint64 {
 	s := h.state.add(h.word | uint64(h.size)<<56)
 	s.v2 ^= 0xff

@@ -35,7 +35,7 @@ var suites = [...]struct {
 	name     string
 	overhead int
 	keySize  int
-	sframe   uint16 // its number in the registry of RFC 9605, which enters the key schedule
+	sframe   uint16 // number in the registry of RFC 9605; an input of the key schedule
 }{
 	None:             {name: "none"},
 	AES128GCM:        {name: "aes128gcm", overhead: 16, keySize: 16, sframe: sframeGCM128},
@@ -83,16 +83,16 @@ func ParseSuite(name string) (Suite, error) {
 	return None, fmt.Errorf("seal: no suite is named %q: want one of %s", name, strings.Join(names, ", "))
 }
 
-// aead contains the keys of one epoch. The zero value is that of [None].
+// aead contains the keys of one epoch. The zero value is the AEAD of [None].
 type aead struct {
-	std   cipher.AEAD // of the suites with a tag of 16 bytes
-	small compactAEAD // of the compact suites
+	std   cipher.AEAD // for suites with a tag of 16 bytes
+	small compactAEAD // for compact suites
 	salt  [saltSize]byte
 	nonce [saltSize]byte // scratch: arguments of interface methods escape to the heap
 }
 
-// compactAEAD is an AEAD with a tag of less than 16 bytes. Its methods are those of [cipher.AEAD],
-// and open returns dst if the ciphertext is not authentic.
+// compactAEAD is an AEAD with a tag of less than 16 bytes. Its methods are like those of
+// [cipher.AEAD], but open returns dst if the ciphertext is not authentic.
 type compactAEAD interface {
 	seal(dst, nonce, plain, aad []byte) []byte
 	open(dst, nonce, sealed, aad []byte) ([]byte, bool)

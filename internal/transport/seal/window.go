@@ -5,7 +5,7 @@ import "math/bits"
 // WindowSize is the number of packet numbers that a [Window] covers, including the newest one.
 const WindowSize = 1024
 
-// LossAge is the number of newer packet numbers after which a missing one counts as lost.
+// LossAge is the number of newer packet numbers after which a missing number counts as lost.
 const LossAge = 64
 
 // Verdict is the result of [Window.Check].
@@ -22,17 +22,17 @@ const (
 // numbers were received, and counts lost ones. The zero value expects the number 0. It is not safe
 // for concurrent use.
 type Window struct {
-	next    uint64                  // the newest number + 1
-	lost    uint64                  // numbers that were missing at LossAge
-	bursts  uint64                  // runs of lost numbers
-	losing  bool                    // the newest number of LossAge is lost
-	missing [WindowSize / 64]uint64 // number n has bit n%64 of word n/64%16; 1: missing
+	next    uint64                  // newest number plus one
+	lost    uint64                  // count of numbers that were missing at LossAge
+	bursts  uint64                  // count of runs of lost numbers
+	losing  bool                    // whether the newest number at LossAge is lost
+	missing [WindowSize / 64]uint64 // bit n%64 of word n/64%16 is 1 if number n is missing
 }
 
-// Check completes a packet number from its low bits, width of them, 1 to 32, to the number nearest
-// to the newest one. It returns the number and whether it was received before; the number is
-// undefined if the verdict is [Late]. Only [Window.Mark] changes the window, after the datagram was
-// authenticated.
+// Check completes a packet number from its low width bits, 1 to 32, to the number nearest to the
+// newest one. It returns the number and whether it was received before; the number is undefined if
+// the verdict is [Late]. Check does not change the window. Call [Window.Mark] after the datagram
+// was authenticated.
 func (w *Window) Check(truncated uint32, width uint) (number uint64, verdict Verdict) {
 	shift := 64 - width
 	ahead := int64((uint64(truncated)-w.next)<<shift) >> shift
@@ -64,8 +64,8 @@ func (w *Window) misses(number uint64) bool {
 	return w.missing[number/64%uint64(len(w.missing))]>>(number%64)&1 != 0
 }
 
-// advance makes number the newest one. It marks all numbers since the previous newest one as
-// missing.
+// advance makes number the newest one. It marks all numbers between the previous newest number and
+// this one as missing.
 func (w *Window) advance(number uint64) {
 	w.age(number)
 	n := max(w.next, number+1-min(number+1, WindowSize)) // limited to the window
@@ -77,7 +77,7 @@ func (w *Window) advance(number uint64) {
 	w.next = number + 1
 }
 
-// age counts the numbers that reach LossAge when number becomes the newest one.
+// age counts losses among the numbers that reach LossAge when number becomes the newest one.
 func (w *Window) age(number uint64) {
 	if number < LossAge {
 		return
@@ -88,7 +88,7 @@ func (w *Window) age(number uint64) {
 		w.lose(*word&mask, n%64, n%64+size-1)
 		n += size
 	}
-	if n <= last { // these are all lost
+	if n <= last { // numbers beyond the window's newest were never received
 		w.lost += last - n + 1
 		if !w.losing {
 			w.bursts++
@@ -97,7 +97,7 @@ func (w *Window) age(number uint64) {
 	}
 }
 
-// lose counts the lost numbers among bits first to last of a word.
+// lose counts the lost numbers and bursts in bits first to last of a word.
 func (w *Window) lose(missing, first, last uint64) {
 	w.lost += uint64(bits.OnesCount64(missing))
 	begins := missing &^ (missing << 1)
@@ -108,7 +108,7 @@ func (w *Window) lose(missing, first, last uint64) {
 	w.losing = missing>>last&1 != 0
 }
 
-// part returns the word of number n, and the mask and count of its bits for n up to last.
+// part returns the word that contains number n, and the mask and number of its bits from n to last.
 func (w *Window) part(n, last uint64) (word *uint64, mask, size uint64) {
 	size = min(64-n%64, last-n+1)
 	return &w.missing[n/64%uint64(len(w.missing))], ^uint64(0) >> (64 - size) << (n % 64), size
@@ -136,8 +136,8 @@ func (w *Window) Missing(first, last uint64) int {
 	return int(missing)
 }
 
-// Lost returns the number of lost numbers. It never decreases: one that is received later still
-// counts as lost.
+// Lost returns the number of lost numbers. It never decreases: a number that is received later
+// still counts as lost.
 func (w *Window) Lost() uint64 { return w.lost }
 
 // Bursts returns the number of loss bursts: runs of consecutive lost numbers.

@@ -6,8 +6,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/transport/wire"
 )
 
-// maxAssembled is the maximum number of incomplete bodies. It bounds the memory that a peer can
-// take to 24 KB, and suffices unless parts of more bodies arrive out of order.
+// maxAssembled is the maximum number of incomplete bodies. It bounds the memory that a peer can use
+// to 24 KB, and is enough unless the parts of more bodies are interleaved.
 const maxAssembled = 16
 
 // assembly collects bodies that arrive in parts. It reuses its memory.
@@ -24,7 +24,7 @@ type partial struct {
 	arrived  uint8 // bit i: part i has arrived
 	body     []byte
 	bytes    int // number of bytes that have arrived
-	wire     int // total size of their datagrams in bytes
+	wire     int // total size in bytes of the datagrams of these parts
 }
 
 // find returns the entry of the body whose first part has the packet number first. If there is
@@ -50,9 +50,9 @@ func (a *assembly) find(first uint64, h wire.Part) *partial {
 	return free
 }
 
-// add adds a part: the body of a datagram with a packet number and a size in bytes. If the part
-// completes a body, add returns the body, which is valid until the next call; otherwise it returns
-// nil. A part that is invalid or contradicts an earlier part is malformed.
+// add adds a part. number and size are the packet number and the size in bytes of its datagram. If
+// the part completes a body, add returns the body, which is valid until the next call; otherwise it
+// returns nil. A part that is invalid or contradicts an earlier part is malformed.
 func (a *assembly) add(number uint64, size int, part []byte) (*partial, error) {
 	h, data, err := wire.ParsePart(part)
 	if err != nil || number < uint64(h.Index) {

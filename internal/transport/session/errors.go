@@ -15,7 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/token"
 )
 
-// Why a session ended, or was not established.
+// Reasons why a session ended or was not established.
 var (
 	ErrQuit           = session.ErrQuit
 	ErrKicked         = session.ErrKicked
@@ -33,10 +33,10 @@ var (
 	ErrNoSuite    = session.ErrNoSuite
 )
 
-// ErrOvertaken means that another attempt to connect got an answer first.
+// ErrOvertaken means that another connection attempt received an answer first.
 var ErrOvertaken = errors.New("transport: another address answered first")
 
-// Why nothing was sent.
+// Reasons why nothing was sent.
 var (
 	ErrNotOpen  = errors.New("transport: the connection is not open")
 	ErrTooLarge = reliable.ErrTooLarge
@@ -44,8 +44,8 @@ var (
 	ErrEmpty    = reliable.ErrEmpty
 )
 
-// closeErrors has the reason for each code of a close. The first one of a code is sent with it. A
-// client takes code 0 and unknown codes for [ErrKicked].
+// closeErrors lists the reasons for each code of a close. The first reason of a code is sent as
+// that code. A client treats code 0 and unknown codes as [ErrKicked].
 var closeErrors = []struct {
 	code wire.CloseCode
 	err  error
@@ -58,7 +58,7 @@ var closeErrors = []struct {
 	{wire.CloseBusy, ErrServerBusy},
 }
 
-// closeCode returns the code that tells the peer of a reason.
+// closeCode returns the code for a reason.
 func closeCode(cause error) wire.CloseCode {
 	for _, c := range closeErrors {
 		if errors.Is(cause, c.err) {
@@ -68,7 +68,8 @@ func closeCode(cause error) wire.CloseCode {
 	return wire.CloseNormal
 }
 
-// GrantError returns the error for a refused request. Unknown codes are [token.ErrWrongKey].
+// GrantError returns the error for a refused request. An unknown code results in
+// [token.ErrWrongKey].
 func GrantError(g wire.Grant, offered uint8) error {
 	age := time.Duration(min(g.Detail, math.MaxInt64/uint64(time.Second))) * time.Second
 	switch g.Code {
@@ -105,7 +106,7 @@ func span(d time.Duration) string {
 	return d.String()
 }
 
-// suites returns the names of a set of suites, of which bit i is suite i.
+// suites returns the names of a set of suites. Bit i of set is suite i.
 func suites(set uint64) string {
 	var names []string
 	for i := range uint8(64) {
@@ -120,7 +121,7 @@ func suites(set uint64) string {
 	return strings.Join(names, " or ")
 }
 
-// Refusal returns the error for an unauthenticated refusal. Unknown reasons are those of another
+// Refusal returns the error for an unauthenticated refusal. An unknown reason counts as another
 // version.
 func Refusal(r wire.RefuseReason, key token.KeyID) error {
 	switch r {

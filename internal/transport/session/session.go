@@ -22,12 +22,12 @@ import (
 // ipSize is the size of the headers of IPv4 and UDP in bytes.
 const ipSize = 20 + 8
 
-// Path is the path of a datagram: the addresses of both ends. A datagram that arrives at another
-// address of the listener takes another path.
+// Path is the path of a datagram: the addresses of both ends. Datagrams that arrive at different
+// addresses of the listener take different paths.
 type Path struct {
-	Addr netip.AddrPort // of the peer
-	// Local is this end's address, if it is known and the socket has several: always the zero value
-	// at a client.
+	Addr netip.AddrPort // address of the peer
+	// Local is this end's address, if it is known and the socket has several. It is always the zero
+	// value at a client.
 	Local netip.Addr
 }
 
@@ -45,8 +45,8 @@ const (
 
 // Config configures a session.
 type Config struct {
-	// Timeout is the time after which a session ends without an accepted datagram, and after which
-	// a client gives up its handshake.
+	// Timeout is the time without an accepted datagram after which a session ends, and the maximum
+	// time of a client's handshake.
 	Timeout time.Duration
 	// Hellos is the maximum number of hellos of a client to a listener that has not answered; 0
 	// means no limit.
@@ -54,7 +54,7 @@ type Config struct {
 	// Output sends a datagram. The session's methods call it; it must not call them, and must not
 	// retain the datagram.
 	Output func(to Path, datagram []byte)
-	// Limits bounds the reliable messages that wait; nil means no limit. Sessions may share it.
+	// Limits bounds the queued reliable messages; nil means no limit. Sessions may share it.
 	Limits *Limits
 	// Claim is called when a client receives its first answer, before it sends its token. If it
 	// returns false, the session ends with [ErrOvertaken]. Nil permits all.
@@ -70,53 +70,53 @@ type Config struct {
 // MaxMessage is the maximum size of a reliable message in bytes.
 const MaxMessage = reliable.MaxMessage
 
-// Limits are those of [reliable.Limits].
+// Limits is [reliable.Limits].
 type Limits = reliable.Limits
 
-// NewLimits returns limits of each bytes per session, and of all bytes for all sessions together.
+// NewLimits returns limits in bytes: each for one session, all for all sessions together.
 func NewLimits(each, all int) *Limits { return reliable.NewLimits(each, all) }
 
 // Session is one end of a connection. It is not safe for concurrent use.
 type Session struct {
 	cfg   Config
 	state State
-	err   error // why it is Closed; nil if this end closed it
+	err   error // reason why the session is Closed; nil if this end closed it
 
 	client bool
-	long   bool // a client sends long headers
-	small  bool // the path is small; see noteSize
-	// See TakeSmall.
+	long   bool // whether a client sends long headers
+	small  bool // whether the path is small; see noteSize
+	// foundSmall is reported by TakeSmall.
 	foundSmall bool
-	largest    uint16 // size of the largest datagram but probes, received since the last heartbeat was sent
+	largest    uint16 // size of the largest datagram received since the last heartbeat was sent, not counting probes
 	size       uint16 // see Size
 	id         uint64 // 0 until a client's session is open
 	remote     Path
 
-	start      time.Time        // of the rate limits
+	start      time.Time        // origin of the rate limits' clock
 	received   time.Time        // when the last datagram was accepted
-	served     time.Time        // the same without challenges
-	echoed     time.Duration    // last echo of the peer, since the start
-	returned   time.Duration    // see [Session.Returned], since the start; 0: never
-	handshake  *clientHandshake // of a client until its session is open
-	welcome    []byte           // of a listener's session until it is open
+	served     time.Time        // when the last datagram other than a challenge was accepted
+	echoed     time.Duration    // last echo of the peer, since start
+	returned   time.Duration    // last return of the peer, since start, see [Session.Returned]; 0: never
+	handshake  *clientHandshake // at a client until its session is open
+	welcome    []byte           // at a listener until its session is open
 	heartbeat  heartbeatState
 	lossProbe  time.Time // see [Session.receiveUnknown]
 	pathSize   pathSize
-	parts      *assembly // of received bodies in parts; nil before the first one
-	longUntil  time.Time // until when a client sends long headers at least
+	parts      *assembly // parts of received bodies; nil before the first part
+	longUntil  time.Time // minimum time until which a client sends long headers
 	unanswered unansweredState
 	path       path.Estimator
-	answers    ratelimit.Bucket // of answerRate
+	answers    ratelimit.Bucket // bucket of answerRate
 
-	generation     uint8            // of the client's address, as far as this end knows
-	responses      ratelimit.Bucket // of responseRate, at a client
-	validation     *validation      // of a listener; nil unless there are other addresses than remote
-	contestedUntil time.Time        // until when the listener's current address is contested
+	generation     uint8            // generation of the client's address, as far as this end knows
+	responses      ratelimit.Bucket // bucket of responseRate, at a client
+	validation     *validation      // at a listener; nil unless datagrams arrive from addresses other than remote
+	contestedUntil time.Time        // end of the time for which the listener's current address is contested
 
 	window   seal.Window
 	opener   seal.Opener  // set together with sealer
 	sealer   *seal.Sealer // nil until the keys are known
-	number   uint64       // see Number
+	number   uint64       // packet number of the last accepted datagram
 	next     uint64       // number of the next datagram to send
 	reliable reliable.Channel
 	bulk     bulk
@@ -130,12 +130,12 @@ func (s *Session) ID() uint64 { return s.id }
 // Remote returns the path to the peer. A path migration changes it.
 func (s *Session) Remote() Path { return s.remote }
 
-// Served returns when the last datagram but challenges was accepted.
+// Served returns when the last datagram other than a challenge was accepted.
 func (s *Session) Served() time.Time { return s.served }
 
-// Returned returns the time of the last return of the peer: its first datagram after silentAfter
-// without one, its path migration, or its first echo after deafAfter without echoes, which shows
-// that it receives again. The zero time means never.
+// Returned returns when the peer last became reachable again. This is the time of its first
+// datagram after silentAfter without datagrams, of its path migration, or of its first echo after
+// deafAfter without echoes. The zero time means never.
 func (s *Session) Returned() (t time.Time) {
 	if s.returned > 0 {
 		t = s.start.Add(s.returned)
@@ -150,15 +150,15 @@ func (s *Session) State() State { return s.state }
 // package and of package token, possibly wrapped.
 func (s *Session) Err() error { return s.err }
 
-// Path returns what this end has measured of the path.
+// Path returns the measurements of the path at this end.
 func (s *Session) Path() *path.Estimator { return &s.path }
 
-// Number returns the complete packet number of the last accepted datagram. That of a payload in
-// parts is the number of its first part.
+// Number returns the complete packet number of the last accepted datagram. For a payload in parts,
+// it is the number of the first part.
 func (s *Session) Number() uint64 { return s.number }
 
-// Size returns the size of the last accepted datagram. That of a payload in parts is the size of
-// all their datagrams.
+// Size returns the size of the last accepted datagram. For a payload in parts, it is the total size
+// of their datagrams.
 func (s *Session) Size() int { return int(s.size) }
 
 // Missing returns the number of packet numbers from first to last that were not received, as far as
@@ -179,32 +179,32 @@ type Verdict uint8
 // The verdicts. Those after Payload are reasons to drop the datagram.
 const (
 	Accepted        Verdict = iota // nothing to deliver
-	Payload                        // with an unreliable payload
+	Payload                        // an unreliable payload
 	Malformed                      // not a datagram of this protocol
 	WrongSession                   // of another session or address
 	Unauthenticated                // forged, altered, or of another session
 	Duplicate                      // received before
-	Late                           // a payload after 64 newer datagrams, or anything after 1,024
+	Late                           // a payload after 64 newer datagrams, or any datagram after 1,024
 	Unexpected                     // of a kind that is invalid in the current state
 	Verdicts                       // the number of verdicts
 )
 
-// Stats is what a session counts.
+// Stats contains the counters of a session.
 type Stats struct {
 	DatagramsSent, BytesSent         uint64
-	DatagramsReceived, BytesReceived uint64           // including dropped ones
-	Lost                             uint64           // datagrams of the peer, not received before 64 newer ones
+	DatagramsReceived, BytesReceived uint64           // including dropped datagrams
+	Lost                             uint64           // datagrams of the peer that were not received before 64 newer ones
 	LossBursts                       uint64           // runs of lost datagrams
 	ProbesSent, ProbeBytes           uint64           // path size probes among the sent datagrams
 	PathMigrations                   uint64           // changes of the peer's address
-	SmallPaths                       uint64           // how often the path was found to be small
+	SmallPaths                       uint64           // number of times that the path was found to be small
 	Verdicts                         [Verdicts]uint64 // by verdict
 }
 
 // Lost returns the number of lost datagrams of the peer: not received before 64 newer ones.
 func (s *Session) Lost() uint64 { return s.window.Lost() }
 
-// Stats returns what the session has counted.
+// Stats returns the counters.
 func (s *Session) Stats() Stats {
 	st := s.stats
 	st.Lost, st.LossBursts = s.Lost(), s.window.Bursts()
@@ -214,7 +214,7 @@ func (s *Session) Stats() Stats {
 	return st
 }
 
-// begin sets the state that both ends share once the handshake is complete.
+// begin sets the state that both ends have once the handshake is complete.
 func (s *Session) begin(id uint64, suite seal.Suite, secrets seal.Secrets) {
 	s.id = id
 	if s.cfg.KeyLog != nil {
@@ -231,8 +231,8 @@ func (s *Session) begin(id uint64, suite seal.Suite, secrets seal.Secrets) {
 	s.resetPathSize()
 }
 
-// conversation returns the conversation number of the reliable channel. That of the bulk channel is
-// the next one.
+// conversation returns the conversation number of the reliable channel. The bulk channel has the
+// next number.
 func (s *Session) conversation() uint32 { return uint32(s.id >> 24) }
 
 func (s *Session) channel(conversation uint32) reliable.Config {
@@ -242,7 +242,7 @@ func (s *Session) channel(conversation uint32) reliable.Config {
 	}
 }
 
-// open opens the session. Both ends send a heartbeat that requests an answer, which measures the
+// open opens the session. Both ends send a heartbeat that requests an answer. It measures the
 // round-trip time, and shows the listener that the welcome was received.
 func (s *Session) open(now time.Time) {
 	s.state = Open
@@ -268,12 +268,12 @@ type bulk struct {
 // second; see [reliable.Channel.SetBulk].
 func (s *Session) SetBulk(rate float64, source func([]byte) []byte) {
 	s.bulk.rate, s.bulk.source = rate, source
-	if s.bulk.channel != nil { // the datagram that opened the session had segments of it
+	if s.bulk.channel != nil { // the datagram that opened the session also contained bulk segments
 		s.bulk.channel.SetBulk(rate, source)
 	}
 }
 
-// WakeBulk sends messages of the source of the bulk channel.
+// WakeBulk makes the bulk channel send messages of its source.
 func (s *Session) WakeBulk(now time.Time) {
 	if s.state == Open {
 		s.openBulk().Wake(now)
@@ -308,8 +308,8 @@ func (s *Session) openBulk() *reliable.Channel {
 	return s.bulk.channel
 }
 
-// closeError returns the reason for the code of a peer. A client can only quit, or accuse the
-// listener of a violation of the protocol.
+// closeError returns the reason for a peer's close code. A client can only quit, or report that the
+// listener violated the protocol.
 func (s *Session) closeError(code wire.CloseCode) error {
 	for _, c := range closeErrors {
 		if c.code == code && code != wire.CloseNormal && (s.client || code == wire.CloseProtocol) {
@@ -324,17 +324,17 @@ func (s *Session) closeError(code wire.CloseCode) error {
 
 const (
 	heartbeatInterval = time.Second
-	maxClientHold     = 20 * time.Millisecond   // that a listener believes
-	idleAfter         = 5 * time.Second         // without anything but heartbeats
+	maxClientHold     = 20 * time.Millisecond   // maximum hold time that a listener accepts from a client
+	idleAfter         = 5 * time.Second         // time with nothing but heartbeats until a session is idle
 	idleInterval      = 9 * time.Second         // between heartbeats of an idle session, at most 60 % of the timeout
 	requestInterval   = 250 * time.Millisecond  // between heartbeats while none is answered
-	lossProbePeriod   = time.Second             // from the hint to the end of the session
-	lossProbeInterval = 250 * time.Millisecond  // between its heartbeats
-	lossProbeNumbers  = 256                     // a hint must echo one of the last datagrams
-	unansweredAfter   = 2 * time.Second         // a client without an answer rebinds after this time
-	maxUnansweredWait = 16 * time.Second        // it doubles up to this
-	silentAfter       = time.Second             // without a datagram, for [Session.Returned]
-	deafAfter         = 2500 * time.Millisecond // without an echo, for [Session.Returned]; two or three were due
+	lossProbePeriod   = time.Second             // time from the hint to the end of the session
+	lossProbeInterval = 250 * time.Millisecond  // between heartbeats in that period
+	lossProbeNumbers  = 256                     // a hint must echo a datagram at most this many numbers old
+	unansweredAfter   = 2 * time.Second         // first time without an answer after which a client rebinds
+	maxUnansweredWait = 16 * time.Second        // the time doubles up to this
+	silentAfter       = time.Second             // minimum time without a datagram, for [Session.Returned]
+	deafAfter         = 2500 * time.Millisecond // minimum time without an echo, for [Session.Returned]; two or three were due
 )
 
 // answerRate limits answers to requests of the peer: heartbeats, path size probes, and datagrams
@@ -346,21 +346,21 @@ func (s *Session) mayAnswer(now time.Time) bool {
 }
 
 type heartbeatState struct {
-	sent   time.Time // the last one
-	calm   time.Time // the last one before which the session was not idle
-	busy   bool      // payloads were sent or received since
+	sent   time.Time // last heartbeat
+	calm   time.Time // last heartbeat before which payloads were sent or received
+	busy   bool      // payloads were sent or received since the last heartbeat
 	peer   uint32    // ask in the peer's last heartbeat; 0: none
-	peerAt time.Time // when that was received
+	peerAt time.Time // when the peer's last heartbeat was received
 }
 
-// idle reports whether heartbeats are less frequent.
+// idle reports whether the session is idle: it sends heartbeats less often.
 func (s *Session) idle() bool {
 	return s.heartbeat.sent.Sub(s.heartbeat.calm) >= idleAfter && !s.searching()
 }
 
-// nextHeartbeat returns when the next heartbeat is due, apart from answers. The listener requests
-// one of the client each second, and in an idle session, the client those of the listener. The
-// other end sends one by itself only if it receives none.
+// nextHeartbeat returns when the next unsolicited heartbeat is due. Normally the listener requests
+// a heartbeat of the client each second; in an idle session, the client requests those of the
+// listener. The other end's interval is longer, so it sends one itself only if no request arrives.
 func (s *Session) nextHeartbeat() time.Time {
 	every := heartbeatInterval
 	switch {
@@ -378,7 +378,7 @@ func (s *Session) nextHeartbeat() time.Time {
 	return s.heartbeat.sent.Add(every)
 }
 
-// sendHeartbeat sends a heartbeat, which requests an answer or not.
+// sendHeartbeat sends a heartbeat. request reports whether it requests an answer.
 func (s *Session) sendHeartbeat(now time.Time, request bool) {
 	b := &s.heartbeat
 	h := wire.Heartbeat{
@@ -410,10 +410,10 @@ func (s *Session) Probe(now time.Time) {
 	}
 }
 
-// receiveHeartbeat measures the round-trip time, and answers if that is requested. A longer hold
-// time would make a round trip shorter, so a listener believes only that of a client that answered
-// its request, up to the time between two frames of a game. A client believes its listener, whose
-// next heartbeat follows within a second or so.
+// receiveHeartbeat measures the round-trip time, and answers if the heartbeat requests it. A false
+// hold time would shorten the measured round trip. So a listener accepts a hold time only from a
+// client that answers its request, up to the time between two frames of a game. A client trusts its
+// listener, whose next heartbeat may follow as late as about a second.
 func (s *Session) receiveHeartbeat(now time.Time, body []byte) error {
 	h, err := wire.ParseHeartbeat(body)
 	if err != nil {
@@ -441,10 +441,10 @@ func (s *Session) receiveHeartbeat(now time.Time, body []byte) error {
 	return nil
 }
 
-// receiveUnknown handles a hint that the listener does not know the session. If it echoes a header
-// without the session id, it may only mean that the listener does not know the client's address:
-// the client sends long headers from now on. The hint is unauthenticated, so the client requests an
-// answer, and the session ends unless a datagram is accepted until lossProbe.
+// receiveUnknown handles a hint that the listener does not know the session. If the hint echoes a
+// header without session id, the listener may know the session but not the client's address, so the
+// client sends long headers from now on. The hint is unauthenticated. The client therefore requests
+// an answer, and the session ends if no datagram is accepted before lossProbe.
 func (s *Session) receiveUnknown(now time.Time, b []byte) Verdict {
 	u, err := wire.ParseUnknown(b)
 	switch {
@@ -471,16 +471,16 @@ func (s *Session) sentRecently(h wire.Header) bool {
 	return (!h.Long || h.ID == s.id) && age >= 1 && age <= lossProbeNumbers && uint64(age) <= s.next
 }
 
-// unansweredState is a client's wait for an answer that it requested.
+// unansweredState is the state of a client that has requested an answer.
 type unansweredState struct {
-	since   time.Time     // the first request since the last answer; zero: none
+	since   time.Time     // first request since the last answer; zero: none
 	expired bool          // see [Session.TakeUnanswered]
-	wait    time.Duration // if more than unansweredAfter
+	wait    time.Duration // current limit, if more than unansweredAfter
 }
 
 func (u *unansweredState) waiting() bool { return !u.since.IsZero() }
 
-// deadline returns when the client has waited for too long, or the zero time.
+// deadline returns when the wait for an answer expires, or the zero time if there is none.
 func (u *unansweredState) deadline() (at time.Time) {
 	if u.waiting() {
 		at = u.since.Add(max(unansweredAfter, u.wait))
@@ -488,23 +488,22 @@ func (u *unansweredState) deadline() (at time.Time) {
 	return at
 }
 
-// expire records that no answer was received. Answers to datagrams from the previous address are
-// lost after a rebind, so the next wait is twice as long: it must exceed the round-trip time.
+// expire records that no answer was received. After a rebind, answers to the previous address are
+// lost. So the next wait is twice as long, until it exceeds the round-trip time.
 func (u *unansweredState) expire(now time.Time) {
 	u.expired, u.since = true, now
 	u.wait = min(2*max(unansweredAfter, u.wait), maxUnansweredWait)
 }
 
-// TakeUnanswered reports whether a client has waited for an answer for so long that it should try
-// another local address. It reports so once for each wait.
+// TakeUnanswered reports, once for each wait, that a client has waited too long for an answer and
+// should try another local address.
 func (s *Session) TakeUnanswered() bool {
 	expired := s.unanswered.expired
 	s.unanswered.expired = false
 	return expired && s.state == Open
 }
 
-// Unanswered reports whether a client has waited for an answer for too long since the last
-// datagram.
+// Unanswered reports whether a wait for an answer has expired since the last accepted datagram.
 func (s *Session) Unanswered() bool { return s.unanswered.wait > 0 && s.state == Open }
 
 // Advance handles timers that are due: hellos, heartbeats, reliable segments, timeouts. It may be
@@ -589,10 +588,10 @@ func (s *Session) deadline() time.Time {
 	return t
 }
 
-// due reports whether a time has come. The zero time never comes.
+// due reports whether the time at has been reached. The zero time is never due.
 func due(now, at time.Time) bool { return !at.IsZero() && !now.Before(at) }
 
-// earliest returns the earliest of times, but for zero ones.
+// earliest returns the earliest of the times that are not zero.
 func earliest(t time.Time, others ...time.Time) time.Time {
 	for _, o := range others {
 		if !o.IsZero() && o.Before(t) {

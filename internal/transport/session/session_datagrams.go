@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/transport/wire"
 )
 
-// maxReordering is the number of newer datagrams after which a payload is late. The layers above,
-// whose sequence numbers are short, rely on it.
+// maxReordering is the number of newer datagrams after which a payload is late. The layers above
+// rely on it, because their sequence numbers are short.
 const maxReordering = 64
 
 // Input handles a datagram from a source address, and decrypts it in place. With the verdict
@@ -79,9 +79,9 @@ func (s *Session) receiveEncrypted(now time.Time, from Path, b []byte, h wire.He
 	return nil, s.receiveControl(now, from, h, body)
 }
 
-// receiveDuplicate handles a datagram whose number was received before. Of two copies, the second
-// may be the one from the client's address, so both count for path migration. Otherwise it is
-// dropped, and it is decrypted only if it can matter.
+// receiveDuplicate handles a datagram whose number was received before. The second of two copies
+// may be the one from the client's address, so both count for path migration. Except for that it is
+// dropped, and it is decrypted only if it can affect the migration.
 func (s *Session) receiveDuplicate(now time.Time, from Path, b []byte, h wire.Header, number uint64) Verdict {
 	if s.client || !s.recent(number) || from == s.remote && s.validation == nil {
 		return Duplicate
@@ -184,8 +184,8 @@ func (s *Session) receive(c *reliable.Channel, now time.Time, dst []byte) ([]byt
 	return b, ok
 }
 
-// receivePart handles a part: the body of a datagram with a packet number and a size in bytes. It
-// returns the payload that the part completes, or nil.
+// receivePart handles a part. number and size are the packet number and the size in bytes of its
+// datagram. It returns the payload that the part completes, or nil.
 func (s *Session) receivePart(now time.Time, number uint64, size int, part []byte) ([]byte, Verdict) {
 	s.heartbeat.busy = true
 	if s.parts == nil {
@@ -231,7 +231,7 @@ func (s *Session) NextSend(now time.Time, n int) (number uint64, size int) {
 	return s.next, size
 }
 
-// around returns the size of the header and tag of the next datagram.
+// around returns the size in bytes of the header and tag of the next datagram of kind k.
 func (s *Session) around(k wire.Kind) int {
 	return wire.Header{Kind: k, Long: s.long}.Size() + s.Suite().Overhead()
 }
@@ -263,7 +263,7 @@ func (s *Session) endIfExhausted() {
 // sendSegments is the output function of the reliable channel and the bulk channel.
 func (s *Session) sendSegments(now time.Time, b []byte) { s.sendBody(now, wire.ReliableKind, b) }
 
-// SendRaw sends any body as a datagram of kind k. Package rogue violates the protocol by it. It
+// SendRaw sends any body as a datagram of kind k. Package rogue uses it to violate the protocol. It
 // returns [ErrNotOpen] in any state but [Open].
 func (s *Session) SendRaw(k wire.Kind, body []byte) error {
 	if s.state != Open {
@@ -273,7 +273,7 @@ func (s *Session) SendRaw(k wire.Kind, body []byte) error {
 	return nil
 }
 
-const closeCopies = 3 // a close is not acknowledged
+const closeCopies = 3 // several copies, because a close is not acknowledged
 
 // Close notifies the peer of a cause if the session is [Open], and makes it [Closed] with that
 // cause and text. The cause wraps one of the errors of package session, which the peer gets too,
@@ -295,8 +295,8 @@ func (s *Session) Close(cause error, text string) {
 	s.end(cause)
 }
 
-// Buffers is memory for datagrams that are being built: a session needs it only while it sends. The
-// zero value is ready for use. It is safe for concurrent use.
+// Buffers is memory for building datagrams. A session needs it only while it sends. The zero value
+// is ready for use. It is safe for concurrent use.
 type Buffers struct{ pool sync.Pool }
 
 type buffer [wire.MaxDatagram]byte
@@ -327,7 +327,8 @@ func (s *Session) sendBody(now time.Time, k wire.Kind, b []byte) {
 	s.sendKind(s.remote, k, b)
 }
 
-// sendKind concatenates and encrypts the pieces of a body, and sends it in a datagram of kind k.
+// sendKind concatenates the pieces of a body, encrypts them, and sends them in a datagram of kind
+// k.
 func (s *Session) sendKind(to Path, k wire.Kind, body ...[]byte) {
 	buf := s.cfg.Buffers.get()
 	b := wire.AppendHeader(buf[:0], wire.Header{Kind: k, Long: s.long, ID: s.id, Number: uint32(s.next)})

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// The wait before a hello is repeated grows by half each time, within these bounds. It begins
-	// with the minimum, and after the first retry with 1.5 times what that took.
+	// The time between repeated hellos grows by half each time, within these bounds. It begins with
+	// the minimum. After the first retry it is 1.5 times the round-trip time that the retry showed.
 	minHelloWait, maxHelloWait = 100 * time.Millisecond, 250 * time.Millisecond
-	// refusalWait is the time for which a client still accepts an answer after a refuse or the
-	// report that there is no listener, which are not authenticated.
+	// refusalWait is the time for which a client still accepts an answer after a refusal or the
+	// report that there is no listener, since neither is authenticated.
 	refusalWait = 500 * time.Millisecond
 	// maxPending is the time for which a listener waits for the first encrypted datagram of a
 	// session.
@@ -34,10 +34,10 @@ const MaxToken = wire.MaxHelloMessage - seal.HandshakeOverhead - 1
 
 // Request is a client's request for a session.
 type Request struct {
-	Remote    Path        // of the listener
+	Remote    Path        // path to the listener
 	ServerKey [32]byte    // the listener's public key
-	KeyID     token.KeyID // of the key that issued Token
-	Route     []byte      // of the token; at most [wire.MaxRoute] bytes
+	KeyID     token.KeyID // id of the key that issued Token
+	Route     []byte      // route id of the token; at most [wire.MaxRoute] bytes
 	Token     []byte      // encrypted; at most [MaxToken] bytes
 	Suites    uint8       // bit i: suite i is permitted
 	Nonce     uint64      // random
@@ -47,12 +47,12 @@ type clientHandshake struct {
 	request   Request
 	initiator *seal.Initiator
 	hello     wire.Hello // its message is empty until a retry is received
-	count     int        // hellos with a message that were sent
-	early     int        // hellos before
-	sent      time.Time  // the last hello
+	count     int        // number of hellos with a message sent
+	early     int        // number of hellos without a message sent
+	sent      time.Time  // when the last hello was sent
 	wait      time.Duration
-	refusal   error     // reason of a refuse, or of the report of a missing listener
-	failAt    time.Time // when the handshake fails because of that; zero: never
+	refusal   error     // reason of a refusal, or of the report of a missing listener
+	failAt    time.Time // when the handshake fails because of refusal; zero: never
 }
 
 // NewClient returns the session of a client, and sends its first hello.
@@ -74,14 +74,14 @@ func (s *Session) sendHello(now time.Time) {
 	if len(h.hello.Message) > 0 {
 		h.count++
 	} else if h.early++; h.early == s.cfg.Hellos {
-		h.wait = s.cfg.Timeout // no further one unless the listener answers
+		h.wait = s.cfg.Timeout // no further hello unless the listener answers
 	}
 	buf := s.cfg.Buffers.get()
 	s.output(s.remote, wire.AppendHello(buf[:0], h.hello))
 	s.cfg.Buffers.pool.Put(buf)
 }
 
-// helloWait returns the wait after one of that time, or after a round trip of that time.
+// helloWait returns the wait that follows a wait or a round trip of duration d.
 func helloWait(d time.Duration) time.Duration { return min(max(d*3/2, minHelloWait), maxHelloWait) }
 
 // receiveHandshake handles an unencrypted datagram. Only clients receive them.
@@ -108,9 +108,9 @@ func (s *Session) receiveHandshake(now time.Time, from Path, b []byte) Verdict {
 	return Unexpected
 }
 
-// receiveRetry sends a hello with the first cookie that is received; later ones are for repeated
-// hellos. The message of the key exchange is made once: the listener recognizes a repeated hello by
-// it.
+// receiveRetry sends a hello with the first cookie that it receives. Later cookies are answers to
+// repeated hellos. The message of the key exchange is made once, because the listener recognizes
+// repeated hellos by it.
 func (s *Session) receiveRetry(now time.Time, b []byte) Verdict {
 	r, err := wire.ParseRetry(b)
 	h := s.handshake
@@ -122,15 +122,15 @@ func (s *Session) receiveRetry(now time.Time, b []byte) Verdict {
 	}
 	h.hello.Cookie = r.Cookie
 	if len(h.hello.Message) > 0 {
-		return Accepted // the answer to another hello
+		return Accepted // answers another hello
 	}
 	if s.cfg.Claim != nil && !s.cfg.Claim() {
 		s.end(ErrOvertaken)
 		return Accepted
 	}
-	s.cfg.Claim = nil // frees what it refers to
+	s.cfg.Claim = nil // releases the memory that it refers to
 	if errors.Is(h.refusal, ErrNoServer) {
-		h.refusal, h.failAt = nil, time.Time{} // there is one
+		h.refusal, h.failAt = nil, time.Time{} // the listener exists and has answered
 	}
 	offer := wire.AppendOffer(nil, wire.Offer{Suites: h.request.Suites, Token: h.request.Token})
 	if h.hello.Message, err = h.initiator.Hello(nil, offer); err != nil {
@@ -168,7 +168,7 @@ func (s *Session) receiveWelcome(now time.Time, b []byte) Verdict {
 		return Accepted
 	}
 	s.received, s.served = now, now
-	if h.count == 1 { // otherwise it is unknown which hello it answers
+	if h.count == 1 { // otherwise it is unknown which hello was answered
 		s.path.Measured(now.Sub(s.start), now.Sub(h.sent))
 	}
 	s.begin(grant.ID, seal.Suite(grant.Suite), secrets)
@@ -176,8 +176,8 @@ func (s *Session) receiveWelcome(now time.Time, b []byte) Verdict {
 	return Accepted
 }
 
-// receiveRefuse records an unauthenticated refusal. The handshake continues for refusalWait, or
-// until its timeout if the listener is busy.
+// receiveRefuse records an unauthenticated refusal. The handshake continues for refusalWait or, if
+// the listener is busy, until its timeout.
 func (s *Session) receiveRefuse(now time.Time, b []byte) Verdict {
 	r, err := wire.ParseRefuse(b)
 	h := s.handshake
@@ -194,9 +194,9 @@ func (s *Session) receiveRefuse(now time.Time, b []byte) Verdict {
 	return Accepted
 }
 
-// Refused tells a client's session that the network reported that there is no listener. Reports can
-// be forged: they count only before an answer, and the handshake then continues for refusalWait,
-// unless both ends are on this machine.
+// Refused records that the network reported that there is no listener. Reports can be forged. So
+// they count only before the first answer, and the handshake then continues for refusalWait, unless
+// both ends are on this machine.
 func (s *Session) Refused(now time.Time, err error) {
 	h := s.handshake
 	if h == nil || s.state != Connecting || h.refusal != nil || len(h.hello.Message) > 0 {
@@ -208,8 +208,8 @@ func (s *Session) Refused(now time.Time, err error) {
 	}
 }
 
-// Refusal returns the reason of an unauthenticated refusal, or report of a missing listener, that a
-// client received during the handshake, or nil.
+// Refusal returns the reason of an unauthenticated refusal, or of a report of a missing listener,
+// that the client received during the handshake. It is nil if there was none.
 func (s *Session) Refusal() error {
 	if s.handshake == nil {
 		return nil
@@ -219,15 +219,15 @@ func (s *Session) Refusal() error {
 
 // Grant is what a listener grants a client.
 type Grant struct {
-	Remote  Path   // validated
+	Remote  Path   // validated path to the client
 	ID      uint64 // random, not 0
 	Suite   seal.Suite
 	Secrets seal.Secrets
-	Welcome []byte // the datagram with the grant
+	Welcome []byte // datagram with the grant
 }
 
-// NewServer returns a listener's session, and sends the welcome. It is [Open] when an encrypted
-// datagram of the client has been accepted: the hello may be a copy.
+// NewServer returns a listener's session, and sends the welcome. The session becomes [Open] when an
+// encrypted datagram of the client is accepted, because the hello may be a copy.
 func NewServer(now time.Time, g Grant, cfg Config) *Session {
 	s := &Session{cfg: cfg, remote: g.Remote, start: now, received: now, served: now, welcome: g.Welcome}
 	s.begin(g.ID, g.Suite, g.Secrets)

@@ -34,53 +34,53 @@ import (
 //     direct one, or who stops relaying, loses the downlink.
 const (
 	silence             = 500 * time.Millisecond // a client that receives only challenges for this time sends long headers
-	minLongPeriod       = time.Second            // for this time after a hint or a change of the address
-	challengeLongPeriod = 12 * time.Second       // and after a challenge; longer than contestPeriod
+	minLongPeriod       = time.Second            // minimum time after a hint or a change of the address
+	challengeLongPeriod = 12 * time.Second       // minimum time after a challenge; longer than contestPeriod
 
-	maxCandidates  = 4                      // addresses that responded, and as many others in a round
+	maxCandidates  = 4                      // maximum number of candidates, and of sampled other addresses in a round
 	roundDelay     = 25 * time.Millisecond  // from a candidate's datagram to its round: copies arrive together
 	roundInterval  = 50 * time.Millisecond  // between two rounds of a session
-	maxRounds      = 64                     // that can be answered: 3.2 s
-	currentSilence = 300 * time.Millisecond // after which the client has left the current address
-	contestPeriod  = 10 * time.Second       // for which an address is contested after a migration
-	contestedWins  = 3                      // rounds
-	validationLife = 3 * time.Second        // without a datagram from a candidate
-	responseLife   = time.Second            // for which a candidate that responded is kept
-	recentNumbers  = 64                     // older datagrams do not show where the client is
+	maxRounds      = 64                     // number of past rounds whose responses still count: 3.2 s
+	currentSilence = 300 * time.Millisecond // time without datagrams after which the client has left the current address
+	contestPeriod  = 10 * time.Second       // time after a migration for which the address is contested
+	contestedWins  = 3                      // number of consecutive rounds to win
+	validationLife = 3 * time.Second        // time without a datagram from other addresses after which the validation ends
+	responseLife   = time.Second            // time for which a candidate is kept after its last response
+	recentNumbers  = 64                     // only this many of the newest datagrams show where the client is
 )
 
 // responseRate limits a client's responses to challenges.
 var responseRate = ratelimit.Rate{PerSecond: 100, Burst: 20}
 
-// candidate is an address that responded to a challenge, or the current one.
+// candidate is an address that has responded to a challenge. The current address is one too.
 type candidate struct {
 	addr       Path
-	received   time.Time // the last authentic datagram from there
-	challenged time.Time // zero: never
-	responded  time.Time // the last correct response; zero: none
-	wins       int       // rounds in a row
+	received   time.Time // last authentic datagram from the address
+	challenged time.Time // last challenge; zero: never
+	responded  time.Time // last correct response; zero: none
+	wins       int       // number of consecutive rounds won
 }
 
 // validation is a listener's search for its client's address. It exists while authentic datagrams
 // arrive from addresses other than the current one.
 type validation struct {
-	secret   [16]byte  // of the tokens in challenges
-	random   mrand.PCG // of the sample
-	received time.Time // the last datagram from another address than the current one
-	next     time.Time // the next round; zero: none is due
-	sent     time.Time // the last round
-	current  candidate // its received time is at first the start of the validation
+	secret   [16]byte  // key of the tokens in challenges
+	random   mrand.PCG // source of the sample's random numbers
+	received time.Time // last datagram from an address other than the current one
+	next     time.Time // time of the next round; zero: none is due
+	sent     time.Time // time of the last round
+	current  candidate // its received time is initially the start of the validation
 	// The last maxCandidates other addresses that responded.
 	candidates []candidate
 	// A random sample of the source addresses of other datagrams since the last round. Copies from
 	// many addresses and the original have the same probability.
 	sample  []Path
-	sampled uint64 // datagrams
-	round   uint32 // the last one; 24 bits are sent
-	won     uint64 // bit n: round-n was won
+	sampled uint64 // number of datagrams that were considered for the sample
+	round   uint32 // number of the last round; 24 bits are sent
+	won     uint64 // bit n is set if round-n was won
 	// The newest generation in a response, and the first round after that response. Earlier rounds
-	// do not decide where a client is whose address has changed since: the new one may not have
-	// been challenged.
+	// do not decide where a client is whose address has changed since then, because they may not
+	// have challenged the new address.
 	generation      uint8
 	generationRound uint32
 }
@@ -98,20 +98,20 @@ func (s *Session) newValidation(now time.Time) *validation {
 }
 
 // tokenSize is the size in bytes of the part of a challenge that depends on the address. The other
-// three bytes are the round.
+// three bytes are the number of the round.
 const tokenSize = wire.ChallengeSize - 3
 
 // token returns the token of challenges on a path.
 func (v *validation) token(addr Path) [tokenSize]byte {
 	mac := hmac.New(sha256.New, v.secret[:])
-	peer, _ := addr.Addr.MarshalBinary() // these have no error
+	peer, _ := addr.Addr.MarshalBinary() // addresses have no marshaling errors
 	local, _ := addr.Local.MarshalBinary()
 	mac.Write(peer)
 	mac.Write(local)
 	return [tokenSize]byte(mac.Sum(nil))
 }
 
-// find returns the candidate with the address addr, which may be the current one, or nil.
+// find returns the candidate with the address addr, possibly the current one, or nil.
 func (v *validation) find(addr Path) *candidate {
 	if v.current.addr == addr {
 		return &v.current
@@ -124,7 +124,7 @@ func (v *validation) find(addr Path) *candidate {
 	return nil
 }
 
-// recent reports whether a packet number is recent enough to show where the client is.
+// recent reports whether the packet number is new enough to show where the client is.
 func (s *Session) recent(number uint64) bool { return number+recentNumbers >= s.window.Next() }
 
 // observeAddress records the source address of an authentic datagram, which may be a duplicate. It
@@ -153,7 +153,7 @@ func (s *Session) observeAddress(now time.Time, from Path, number uint64) {
 	}
 }
 
-// observe records an authentic datagram from another address than the current one.
+// observe records an authentic datagram from an address other than the current one.
 func (v *validation) observe(now time.Time, from Path) {
 	if c := v.find(from); c != nil && now.Sub(c.responded) < responseLife {
 		c.received = now
@@ -169,9 +169,9 @@ func (v *validation) observe(now time.Time, from Path) {
 	}
 }
 
-// challengeAll starts a round: it challenges the current address, each candidate from which a
-// datagram was received since its last challenge, and the sample of other addresses. A challenge is
-// not longer than the shortest datagram that causes it.
+// challengeAll starts a round. It challenges the current address, each candidate from which a
+// datagram was received since its last challenge, and the sampled other addresses. A challenge is
+// not longer than the shortest datagram that can cause it.
 func (s *Session) challengeAll(now time.Time) {
 	v := s.validation
 	v.next, v.sent = time.Time{}, now
@@ -195,8 +195,8 @@ func (s *Session) challenge(to Path) {
 	s.sendKind(to, wire.ChallengeKind, append(token[:], byte(round), byte(round>>8), byte(round>>16)))
 }
 
-// receiveChallenge responds to a challenge. The client sends long headers as long as challenges
-// arrive, so that no datagram is lost while the listener does not know where the client is.
+// receiveChallenge responds to a challenge. As long as challenges arrive, the client sends long
+// headers, so that no datagram is lost while the listener does not know the client's address.
 func (s *Session) receiveChallenge(now time.Time, from Path, body []byte) (Verdict, error) {
 	data, err := wire.ParseChallenge(body)
 	if err != nil || !s.client || !s.responses.Take(now.Sub(s.start), responseRate, 1) {
@@ -210,7 +210,7 @@ func (s *Session) receiveChallenge(now time.Time, from Path, body []byte) (Verdi
 	return Accepted, nil
 }
 
-// useLongHeaders makes a client send long headers, until a time at least.
+// useLongHeaders makes a client send long headers at least until the given time.
 func (s *Session) useLongHeaders(until time.Time) {
 	s.long = true
 	if until.After(s.longUntil) {
@@ -262,12 +262,12 @@ func (v *validation) add(c candidate) *candidate {
 	return oldest
 }
 
-// newer reports whether an address generation is newer than another one, modulo 256.
+// newer reports whether address generation a is newer than b, modulo 256.
 func newer(a, b uint8) bool { return int8(a-b) > 0 }
 
-// finishRound handles a correct response, which won its round or not, and migrates to its address
-// if the client is not at the current one. changed reports whether the client reported a change of
-// its address.
+// finishRound handles a correct response of candidate c. won reports whether the response won its
+// round, changed whether the client reported a change of its address. finishRound migrates to c if
+// the client is not at the current address.
 func (s *Session) finishRound(now time.Time, c *candidate, won, changed bool, generation uint8) {
 	v := s.validation
 	contested := now.Before(s.contestedUntil)
@@ -294,7 +294,7 @@ func (s *Session) finishRound(now time.Time, c *candidate, won, changed bool, ge
 	}
 }
 
-// migrate makes a candidate the current address, and the current address a candidate.
+// migrate makes a candidate the current address, and the former current address a candidate.
 func (s *Session) migrate(now time.Time, c *candidate) {
 	v := s.validation
 	v.current, *c = *c, v.current
@@ -302,11 +302,11 @@ func (s *Session) migrate(now time.Time, c *candidate) {
 	s.remote, s.contestedUntil, s.returned = v.current.addr, now.Add(contestPeriod), now.Sub(s.start)
 	s.stats.PathMigrations++
 	s.resetPathSize()
-	s.sendHeartbeat(now, true) // which tells the client that it was found
+	s.sendHeartbeat(now, true) // tells the client that its new address is known
 }
 
-// Rebound tells a client's session that its own address has changed. The listener learns it from
-// the next response.
+// Rebound records at a client that its own address has changed. The next response reports this to
+// the listener.
 func (s *Session) Rebound(now time.Time) {
 	if s.state == Open {
 		s.generation++
@@ -317,49 +317,49 @@ func (s *Session) Rebound(now time.Time) {
 	}
 }
 
-// Each end finds the size of the largest datagram that its direction of the path carries. Bodies
-// that do not fit are sent in parts (parts.go).
+// Each end determines the size of the largest datagram that its direction of the path carries.
+// Larger bodies are sent in parts (parts.go).
 //
 // A probe is a padded datagram; its answer shows that a datagram of that size has arrived. A client
 // probes at its start and after each change of its address, together with its heartbeats. A
 // listener probes only when it doubts the size. While large datagrams are sent, probes are not
-// necessary: a heartbeat reports the size of the largest datagram that its sender has received
-// since the previous heartbeat. If none of several large datagrams was received, the path has
-// probably shrunk. The end then sends parts that every path carries, and probes again if it has
-// more than one large body to send. It does the same for payloads after a time without large
-// datagrams, since it would not have noticed a change in this time.
+// necessary: a heartbeat reports the size of the largest datagram received since the previous
+// heartbeat. If none of several large datagrams was received, the path has probably shrunk. The end
+// then sends parts that every path carries. If it has more than one large body to send, it probes
+// again. It also sends payloads in parts after a time without large datagrams, in which it could
+// not have noticed a change.
 
-// probeSizes are the sizes of probes, in bytes: 900 bytes of IPv4; the usual size; the minimum of
-// IPv6; an Ethernet frame minus the headers of tunnels; an Ethernet frame with IPv6; and an
-// Ethernet frame with IPv4.
+// probeSizes are the sizes of probes in bytes. They fill, in order: an IPv4 packet of 900 bytes, a
+// datagram of the usual size, the minimum MTU of IPv6, an Ethernet frame less headers of tunnels,
+// an Ethernet frame with IPv6, and one with IPv4.
 var probeSizes = [...]uint16{872, wire.BaseDatagram, 1232, 1372, 1452, wire.MaxDatagram}
 
-// baseStep is the index of [wire.BaseDatagram], which is probed first. A listener probes no larger
-// ones.
+// baseStep is the index of [wire.BaseDatagram], the size that is probed first. A listener probes no
+// larger sizes.
 const baseStep = 1
 
 const (
 	// probeTries is the number of unanswered probes after which a size counts as too large. At 10 %
 	// loss in each direction, one of 150 searches fails by packet loss.
 	probeTries = 3
-	// probeInterval is the minimum time between two probes, together with the round-trip time.
+	// probeInterval, plus the round-trip time, is the minimum time between two probes.
 	probeInterval = time.Second / 2
 	// staleTime is the time without large datagrams after which the first large payloads are sent
 	// in parts.
 	staleTime = 1500 * time.Millisecond
-	// If none of lostLargest datagrams of the largest size was received, the path has shrunk. If
-	// the datagrams differ in size, maxUnconfirmed reports without confirmation show the same.
+	// The path has shrunk if none of lostLargest datagrams of the largest size was received or, for
+	// datagrams of different sizes, if maxUnconfirmed consecutive reports do not confirm them.
 	lostLargest, maxUnconfirmed = 4, 3
-	// A datagram may still be missing in a report for reportDelay plus one round-trip time.
+	// A report may miss datagrams sent within the last reportDelay plus one round-trip time.
 	reportDelay = 50 * time.Millisecond
 	// growInterval is the time after which an end with large bodies tries a larger size again.
 	growInterval = time.Minute
 )
 
 // pathSize is the state of one end's search for the path size. The zero value is the state at the
-// start and after a change of an address.
+// start and after a change of address.
 type pathSize struct {
-	size     uint16 // of the largest datagram that has arrived, in bytes; 0: not known
+	size     uint16 // size of the largest datagram that has arrived, in bytes; 0: unknown
 	doubted  bool   // recent large datagrams were not received
 	running  bool   // a search is running
 	step     uint8  // index of the probed size
@@ -367,9 +367,9 @@ type pathSize struct {
 	unproven uint8  // number of consecutive reports that did not confirm large datagrams
 
 	// Sizes of datagrams in units of [wire.Excess].
-	whole       uint8 // largest one sent since the last report of the peer
-	wholeBefore uint8 // largest one sent between the last two reports
-	reported    uint8 // the last report
+	whole       uint8 // largest datagram sent since the peer's last report
+	wholeBefore uint8 // largest datagram sent between the peer's last two reports
+	reported    uint8 // size in the last report
 	largest     uint8 // number of datagrams of size whole that were sent, at most lostLargest
 
 	// Times in milliseconds since the start of the session; 0: never.
@@ -391,7 +391,7 @@ func (p *pathSize) restart(step uint8) {
 	p.running, p.step, p.failed, p.probed = true, step, 0, 0
 }
 
-// resetPathSize forgets the size, since the path has changed.
+// resetPathSize discards the size after a change of the path.
 func (s *Session) resetPathSize() {
 	s.pathSize = pathSize{}
 	if s.client {
@@ -402,8 +402,8 @@ func (s *Session) resetPathSize() {
 // searching reports whether this is a client whose search is running.
 func (s *Session) searching() bool { return s.client && s.pathSize.running }
 
-// sendLimit returns the maximum size in bytes of a datagram with a body of kind k that is sent now.
-// The limit of staleTime does not apply to segments: they are retransmitted if the path has shrunk.
+// sendLimit returns the current maximum size in bytes of a datagram with a body of kind k.
+// staleTime does not limit segments, because they are retransmitted if the path has shrunk.
 func (s *Session) sendLimit(now time.Time, k wire.Kind) int {
 	p := &s.pathSize
 	stale := k == wire.DataKind && p.large != 0 && since(p.large, s.at(now)) >= staleTime
@@ -416,8 +416,7 @@ func (s *Session) sendLimit(now time.Time, k wire.Kind) int {
 	return int(p.size)
 }
 
-// noteWhole records that a datagram was sent. Datagrams of a size that every path carries do not
-// count.
+// noteWhole records that a datagram was sent. It ignores sizes that every path carries.
 func (p *pathSize) noteWhole(now uint32, size int) {
 	excess := wire.Excess(size)
 	if excess == 0 {
@@ -432,8 +431,8 @@ func (p *pathSize) noteWhole(now uint32, size int) {
 	}
 }
 
-// noteSplit records that a body was sent in parts. If this happens twice within staleTime, a search
-// starts. A single large body does not justify a probe.
+// noteSplit records that a body was sent in parts. The second time within staleTime starts a
+// search. A single large body does not justify a probe.
 func (s *Session) noteSplit(now time.Time) {
 	p := &s.pathSize
 	at := s.at(now)
@@ -453,12 +452,12 @@ func (s *Session) noteSplit(now time.Time) {
 		p.restart(stepOf(p.size))
 	}
 	if p.running && s.idle() {
-		s.sendHeartbeat(now, true) // from now on, the peer reports each second
+		s.sendHeartbeat(now, true) // makes the peer report each second from now on
 	}
 	s.probePathSize(now)
 }
 
-// stepOf returns the index of a size in probeSizes, or baseStep if there is none.
+// stepOf returns the index of size in probeSizes, or baseStep if it is not there.
 func stepOf(size uint16) uint8 {
 	if i := slices.Index(probeSizes[:], size); i >= 0 {
 		return uint8(i)
@@ -491,9 +490,9 @@ func (s *Session) probePathSize(now time.Time) {
 	s.stats.ProbeBytes += uint64(size)
 }
 
-// giveUp ends the search at the probed size, and reports whether to probe a smaller size.
+// giveUp ends the search at the probed size. It reports whether to probe a smaller size.
 func (p *pathSize) giveUp(now uint32) bool {
-	if p.size == 0 || p.size >= probeSizes[p.step] { // no smaller one is known to arrive
+	if p.size == 0 || p.size >= probeSizes[p.step] { // no smaller size is known to arrive
 		p.size, p.doubted = wire.MinDatagram, false
 	}
 	if p.step == baseStep {
@@ -519,7 +518,7 @@ func (s *Session) receiveProbe(now time.Time, h wire.Header, body []byte) error 
 	return nil
 }
 
-// receiveProbeAnswer handles the answer to the current probe. It ignores answers to earlier ones.
+// receiveProbeAnswer handles the answer to the current probe. It ignores answers to earlier probes.
 func (s *Session) receiveProbeAnswer(now time.Time, body []byte) error {
 	size, err := wire.ParseProbeAnswer(body)
 	p := &s.pathSize
@@ -539,9 +538,9 @@ func (s *Session) receiveProbeAnswer(now time.Time, body []byte) error {
 	return nil
 }
 
-// receiveReport handles a report of the peer: the size of the largest datagram that it has received
-// between its last two heartbeats, in units of [wire.Excess]. A datagram that was sent between the
-// last two reports is contained in one of them, unless it was lost.
+// receiveReport handles a report of the peer: the size of the largest datagram that it received
+// between its last two heartbeats, in units of [wire.Excess]. Unless it was lost, a datagram that
+// was sent between the last two reports is contained in one of them.
 func (s *Session) receiveReport(now time.Time, received uint8) {
 	p := &s.pathSize
 	switch all := max(p.whole, p.wholeBefore); {
@@ -560,7 +559,7 @@ func (s *Session) receiveReport(now time.Time, received uint8) {
 	p.wholeBefore, p.whole, p.largest, p.reported = p.whole, 0, 0, received
 }
 
-// noteSize counts each time that the path is found to be small.
+// noteSize counts the times that the path is found to be small.
 func (s *Session) noteSize() {
 	was := s.small
 	if s.small = s.pathSize.size < wire.BaseDatagram; s.small && !was {
@@ -569,7 +568,7 @@ func (s *Session) noteSize() {
 	}
 }
 
-// TakeSmall reports once that the path was found to carry less than [wire.BaseDatagram].
+// TakeSmall reports, once, that the path was found to carry less than [wire.BaseDatagram].
 func (s *Session) TakeSmall() bool {
 	found := s.foundSmall
 	s.foundSmall = false
@@ -577,9 +576,9 @@ func (s *Session) TakeSmall() bool {
 }
 
 // MaxDatagram returns the size of the largest datagram that the peer is known to receive, in bytes.
-// It is 0 before this end knows more than the minimum of all paths.
+// It is 0 as long as only the minimum of all paths is known.
 func (s *Session) MaxDatagram() int { return int(s.pathSize.size) }
 
-// MaxPayload returns the maximum size of a payload of [Session.Send]: what fits the largest
-// datagram that the peer is known to receive, or [wire.MaxBody] if that is more.
+// MaxPayload returns the maximum size of a payload of [Session.Send]: the size that fits the
+// largest datagram that the peer is known to receive, but at least [wire.MaxBody].
 func (s *Session) MaxPayload() int { return wire.BodyOf(max(s.MaxDatagram(), wire.BaseDatagram)) }

@@ -23,8 +23,8 @@ type batcher struct {
 	refused atomic.Bool // see [Conn.ReportRefused]
 
 	raw   syscall.RawConn
-	four  bool // the socket is of the family AF_INET
-	local bool // received datagrams have control messages with their destination
+	four  bool // whether the socket has the family AF_INET
+	local bool // whether control messages contain the destination of received datagrams
 	reads struct {
 		messages
 		got   int
@@ -34,7 +34,7 @@ type batcher struct {
 	writes struct {
 		mu sync.Mutex
 		messages
-		sent, n int // of the messages
+		sent, n int // messages sent, and messages in all
 		errno   syscall.Errno
 		call    func(fd uintptr) bool
 	}
@@ -73,7 +73,7 @@ func (b *batcher) readBatch(into []Datagram) (int, error) {
 	return r.got, nil
 }
 
-// receive tries to read once. It returns false if no datagram is available.
+// receive tries once to read. It returns false if no datagram is available.
 func (b *batcher) receive(fd uintptr) bool {
 	r := &b.reads
 	for {
@@ -85,7 +85,7 @@ func (b *batcher) receive(fd uintptr) bool {
 	}
 }
 
-// writeBatch sends datagrams up to the first that fails.
+// writeBatch sends datagrams up to the first one that fails.
 func (b *batcher) writeBatch(out []Datagram) (int, error) {
 	w := &b.writes
 	w.mu.Lock()
@@ -115,7 +115,7 @@ func (b *batcher) writeBatch(out []Datagram) (int, error) {
 	return w.sent, bad
 }
 
-// send writes the remaining messages. It returns false if the kernel has no room.
+// send writes the remaining messages. It returns false if the kernel's buffer is full.
 func (b *batcher) send(fd uintptr) bool {
 	w := &b.writes
 	for w.sent < w.n {
@@ -144,7 +144,7 @@ type messages struct {
 	vectors  []unix.Iovec
 	names    []sockaddr
 	controls []control
-	pending  int // messages of this call
+	pending  int // number of messages in this call
 	zones    zones
 }
 
@@ -169,7 +169,8 @@ func (m *messages) point(i int, p []byte) {
 	m.vectors[i].SetLen(len(p))
 }
 
-// control sets the size of a control message: the room for a received one, or 0 for none.
+// control sets the size of the control message of message i: the capacity for receiving one, or 0
+// for none.
 func (m *messages) control(i int, size uint64) {
 	h := &m.headers[i].Hdr
 	h.Control, h.Controllen = nil, size
@@ -179,9 +180,9 @@ func (m *messages) control(i int, size uint64) {
 }
 
 // transfer makes one system call for the messages from first to end, at least one, and returns the
-// number transferred. The socket is non-blocking, so the call takes a fraction of a millisecond. It
-// is therefore hidden from Go's scheduler, whose monitor thread would wake up several times for
-// each call of an idle server.
+// number transferred. The socket is non-blocking, so the call takes a fraction of a millisecond.
+// Go's scheduler is not told of the call, because its monitor thread would otherwise wake up
+// several times per call even on an idle server.
 func (m *messages) transfer(call, fd uintptr, first, end int, flags uintptr) (int, syscall.Errno) {
 	h := m.headers[first:end]
 	n, _, errno := unix.RawSyscall6(call, fd, uintptr(unsafe.Pointer(&h[0])), uintptr(len(h)), flags, 0, 0)
@@ -198,7 +199,8 @@ const (
 // address, 4 bytes scope in the machine's order.
 type sockaddr [sockaddrSize]byte
 
-// set sets s to the address a, for a socket of IPv4 or of both families, and returns its size.
+// set sets s to the address a and returns its size. four reports whether the socket is for IPv4
+// only.
 func (s *sockaddr) set(a netip.AddrPort, four bool, z *zones) (uint32, error) {
 	ip := a.Addr()
 	binary.BigEndian.PutUint16(s[2:], a.Port())
@@ -245,9 +247,9 @@ func (s *sockaddr) addr(z *zones) netip.AddrPort {
 	}
 }
 
-// control is a control message with a local address: a struct in_pktinfo, which is the number of an
-// interface, the source of answers, and the destination, or a struct in6_pktinfo, which is an
-// address and the number of an interface.
+// control is a control message with a local address. For IPv4 it is a struct in_pktinfo: the number
+// of an interface, the source address of sent datagrams, and the destination of received ones. For
+// IPv6 it is a struct in6_pktinfo: an address and the number of an interface.
 type control struct {
 	header unix.Cmsghdr
 	data   [24]byte // unix.SizeofInet6Pktinfo, aligned
@@ -260,8 +262,8 @@ const (
 	controlLen6 = uint64(unix.SizeofCmsghdr + unix.SizeofInet6Pktinfo)
 )
 
-// set sets c to the source of a datagram, of a socket of IPv4 or of both families, and returns its
-// size: 0 for no source.
+// set sets c to the source of a datagram and returns its size, 0 for no source. four reports
+// whether the socket is for IPv4 only.
 func (c *control) set(local netip.Addr, four bool) (size uint64) {
 	switch {
 	case !local.IsValid() || four && !local.Is4():
@@ -279,8 +281,8 @@ func (c *control) set(local netip.Addr, four bool) (size uint64) {
 	}
 }
 
-// local returns the address to which a received datagram was sent, or the zero value if it has no
-// such control message or was sent to several machines.
+// local returns the address to which a received datagram was sent. It is the zero value if there is
+// no such control message, or if the address is a multicast or broadcast address.
 func (c *control) local(size uint64) (a netip.Addr) {
 	switch h := &c.header; {
 	case size >= controlLen4 && h.Len == controlLen4 && h.Level == unix.IPPROTO_IP && h.Type == infoType4:
@@ -294,7 +296,7 @@ func (c *control) local(size uint64) (a netip.Addr) {
 	return a
 }
 
-// zones caches the interfaces of link-local addresses, since to query the kernel takes system calls
+// zones caches the names of link-local interfaces, because a query of the kernel takes system calls
 // and memory. It has at most one entry per interface.
 type zones struct {
 	names  map[uint32]string
@@ -314,7 +316,7 @@ func (z *zones) name(scope uint32) string {
 	return iface.Name
 }
 
-// scope returns the number of an interface, given by its name or as a number.
+// scope returns the number of an interface. zone is its name or number.
 func (z *zones) scope(zone string) (uint32, error) {
 	if scope, ok := z.scopes[zone]; ok {
 		return scope, nil

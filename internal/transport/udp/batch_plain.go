@@ -14,9 +14,9 @@ type batcher struct {
 	refused atomic.Bool // see [Conn.ReportRefused]
 
 	socket *net.UDPConn
-	in     []byte // for the control message of a received datagram; nil if the socket has none
+	in     []byte // control message of a received datagram; nil if the socket has none
 	mu     sync.Mutex
-	out    []byte // the same of a sent one
+	out    []byte // control message of a sent datagram; nil if the socket has none
 }
 
 func (b *batcher) init(socket *net.UDPConn) error {
@@ -61,7 +61,7 @@ func (b *batcher) write(d *Datagram) error {
 	return err
 }
 
-// usable returns the address if datagrams can be sent from it, or else the zero value.
+// usable returns a if datagrams can be sent from it, otherwise the zero value.
 func usable(a netip.Addr) netip.Addr {
 	if a = a.Unmap(); a.IsMulticast() || a.IsUnspecified() {
 		return netip.Addr{}

@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canShareAddress reports whether several sockets can be bound to one address, with datagrams
-// distributed over them by sender.
+// canShareAddress reports whether several sockets can be bound to one address. The kernel then
+// distributes datagrams over them by sender.
 const canShareAddress = true
 
-// dontFragment sets the bit that forbids routers to fragment, and makes the kernel reject datagrams
-// that are larger than the interface permits, whatever path MTU it has cached: the protocol probes
-// the path itself. Errors are ignored.
+// dontFragment forbids routers to fragment. It also makes the kernel reject datagrams larger than
+// the interface permits and ignore its cached path MTU, because the protocol probes the path
+// itself. Errors are ignored.
 func dontFragment(fd uintptr, six bool) {
 	_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
 	if six {
@@ -20,13 +20,13 @@ func dontFragment(fd uintptr, six bool) {
 	}
 }
 
-// shareAddress lets other sockets of this user be bound to the same address.
+// shareAddress permits other sockets of this user to be bound to the same address.
 func shareAddress(fd uintptr) error {
 	return unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 }
 
-// reportRefused sets whether the kernel reports ICMP errors to the socket, which has no connection.
-// Errors are ignored.
+// reportRefused sets whether the kernel reports ICMP errors to the socket, although it is not
+// connected. Errors are ignored.
 func reportRefused(fd uintptr, on bool) {
 	value := 0
 	if on {

@@ -8,7 +8,7 @@ const canShareAddress = false
 
 func shareAddress(uintptr) error { return nil }
 
-// reportRefused does nothing: Windows always reports, and the others only to connected sockets.
+// reportRefused does nothing: Windows always reports, other systems only for connected sockets.
 func reportRefused(uintptr, bool) {}
 
 func forceBuffers(*net.UDPConn) {}

@@ -2,11 +2,11 @@ package udp
 
 import "syscall"
 
-// truncated is 0: a datagram that does not fit is an error, and lost.
+// truncated is 0: Windows reports a datagram that does not fit as an error, and drops it.
 const truncated = 0
 
-// Errors of Winsock without a name in package syscall: a truncated datagram, an unreachable host on
-// a socket without a connection, no buffers.
+// Errors of Winsock that package syscall does not name: a truncated datagram, an unreachable host
+// reported to an unconnected socket, no buffers.
 const (
 	wsaEMsgSize  syscall.Errno = 10040
 	wsaENetReset syscall.Errno = 10052
@@ -14,7 +14,7 @@ const (
 	wsaERefused  syscall.Errno = 10061
 )
 
-// refusedErrno is the error of a port without a program, at a socket without a connection.
+// refusedErrno is the error for a port without a program, reported to an unconnected socket.
 const refusedErrno = syscall.WSAECONNRESET
 
 func transientErrno(e syscall.Errno) bool {
@@ -26,8 +26,8 @@ func transientErrno(e syscall.Errno) bool {
 	}
 }
 
-// dontFragmentOption is IP_DONTFRAGMENT and IPV6_DONTFRAG of Winsock, without a name in package
-// syscall.
+// dontFragmentOption is IP_DONTFRAGMENT and IPV6_DONTFRAG of Winsock, which package syscall does
+// not name.
 const dontFragmentOption = 14
 
 // dontFragment forbids fragmentation. Errors are ignored.

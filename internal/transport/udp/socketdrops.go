@@ -10,8 +10,8 @@ import (
 )
 
 // KernelDrops returns the number of datagrams that the kernel dropped because no program read them
-// in time, at all open UDP sockets of this host with that port. It reports false where the kernel
-// does not count them: everywhere but on Linux.
+// in time, at all open UDP sockets of this host with the given port. It reports false where the
+// kernel does not count them: on all systems but Linux.
 func KernelDrops(port uint16) (n uint64, ok bool) {
 	for _, path := range []string{"/proc/net/udp", "/proc/net/udp6"} {
 		f, err := os.Open(path)
@@ -19,7 +19,7 @@ func KernelDrops(port uint16) (n uint64, ok bool) {
 			continue
 		}
 		dropped, err := sum(f, port)
-		_ = f.Close() // it was only read
+		_ = f.Close() // opened for reading only
 		if err == nil {
 			n, ok = n+dropped, true
 		}
@@ -27,8 +27,8 @@ func KernelDrops(port uint16) (n uint64, ok bool) {
 	return n, ok
 }
 
-// sum reads the kernel's table of sockets: the second column is address:port in hexadecimal, the
-// last the drops.
+// sum adds up the drops in the kernel's table of sockets. The second column is address:port in
+// hexadecimal, the last column the drops.
 func sum(r io.Reader, port uint16) (total uint64, err error) {
 	end := fmt.Sprintf(":%04X", port)
 	lines := bufio.NewScanner(r)

@@ -68,7 +68,7 @@ func ListenShards(addr string, n int) ([]*Conn, error) {
 	return shards, nil
 }
 
-// listen opens a socket, on the address that it shares with an earlier one if it is a shard.
+// listen opens a socket. A shard is bound to an address that an earlier socket already has.
 func listen(addr string, shard bool) (*Conn, error) {
 	family := "udp"
 	if host, _, err := net.SplitHostPort(addr); err == nil && host == netip.IPv4Unspecified().String() {
@@ -145,8 +145,8 @@ func (c *Conn) ReadFrom(p []byte) (int, netip.AddrPort, error) {
 }
 
 // ReportRefused sets whether ReadBatch returns errors that wrap [ErrRefused] and the system's
-// error. It is supported on Linux, and on Windows. Everybody can forge such reports who knows both
-// addresses.
+// error. It is supported on Linux and Windows. Anybody who knows both addresses can forge such
+// reports.
 func (c *Conn) ReportRefused(on bool) {
 	c.refused.Store(on)
 	raw, err := c.socket.SyscallConn()
@@ -217,9 +217,9 @@ func (c *Conn) ReadBatch(into []Datagram) (n int, err error) {
 	}
 }
 
-// WriteBatch sends the datagrams in order and returns the number sent. If that is less than
-// len(out), the error is that of the next one; the caller may continue behind it. It waits only for
-// room in the kernel's buffer.
+// WriteBatch sends the datagrams in order and returns the number sent. If sent is less than
+// len(out), the error is that of datagram out[sent]; the caller may continue after it. WriteBatch
+// waits only for room in the kernel's buffer.
 func (c *Conn) WriteBatch(out []Datagram) (sent int, err error) {
 	for sent < len(out) {
 		n, err := c.writeBatch(out[sent:min(len(out), sent+maxBatch)])

@@ -9,9 +9,9 @@ const heartbeatBody = 12
 // MaxHold is the maximum hold time in a heartbeat, in microseconds.
 const MaxHold = 1<<24 - 1
 
-const flagAnswer = 1 << 0 // of a heartbeat
+const flagAnswer = 1 << 0 // flag in a heartbeat
 
-// Excess returns the part of the size of a datagram that is above [MinDatagram], in units of 8
+// Excess returns the number of bytes by which a datagram exceeds [MinDatagram], in units of 8
 // bytes, rounded up. It is 0 for datagrams that every path carries, and below 128 for all.
 func Excess(size int) uint8 { return uint8(max(size-MinDatagram+7, 0) / 8) }
 
@@ -19,9 +19,9 @@ func Excess(size int) uint8 { return uint8(max(size-MinDatagram+7, 0) / 8) }
 // the hold time of its echo from the time since it sent the ask.
 type Heartbeat struct {
 	Ask    uint32 // a random number, not 0
-	Echo   uint32 // the newest ask that the sender received; 0: none
-	Hold   uint32 // microseconds since it received that, at most MaxHold; 0 without an echo
-	Answer bool   // requests a heartbeat from the receiver at once
+	Echo   uint32 // newest ask that the sender has received; 0: none
+	Hold   uint32 // time since it received that ask in µs, at most MaxHold; 0 without an echo
+	Answer bool   // requests an immediate heartbeat from the receiver
 	// Largest is the [Excess] of the largest datagram, except probes, that the sender has received
 	// since its previous heartbeat.
 	Largest uint8
@@ -40,8 +40,8 @@ func AppendHeartbeat(b []byte, h Heartbeat) []byte {
 	return binary.LittleEndian.AppendUint32(b, last)
 }
 
-// ParseHeartbeat reads the body of a heartbeat; one of any other length, or with a Largest above
-// that of [MaxDatagram], is [ErrMalformed].
+// ParseHeartbeat reads the body of a heartbeat. A wrong length, or a Largest above that of
+// [MaxDatagram], is [ErrMalformed].
 func ParseHeartbeat(body []byte) (Heartbeat, error) {
 	if len(body) != heartbeatBody {
 		return Heartbeat{}, ErrMalformed
@@ -71,7 +71,7 @@ const (
 	CloseReplaced                  // the same client has a new session
 	CloseProtocol                  // the receiver violated the protocol
 	CloseLimit                     // the client exceeded a limit
-	CloseBusy                      // the listener refuses the session for the time being
+	CloseBusy                      // the listener temporarily refuses the session
 )
 
 // Close ends a session.
@@ -108,7 +108,7 @@ func ParseChallenge(body []byte) (data [ChallengeSize]byte, err error) {
 
 // Response is the answer to a challenge.
 type Response struct {
-	Data [ChallengeSize]byte // of the challenge
+	Data [ChallengeSize]byte // data of the challenge
 	// Generation is the number of changes of its own address that the client knows of, modulo 256.
 	Generation uint8
 }
@@ -128,7 +128,7 @@ func ParseResponse(body []byte) (Response, error) {
 
 const probeAnswerBody = 2
 
-// IsProbeAnswer reports whether a body of [ProbeKind] is an answer. That of a probe has more bytes.
+// IsProbeAnswer reports whether a body of [ProbeKind] is an answer. The body of a probe is longer.
 func IsProbeAnswer(body []byte) bool { return len(body) == probeAnswerBody }
 
 // ParseProbe checks the body of a probe. Any byte but zero is [ErrMalformed].
@@ -141,12 +141,13 @@ func ParseProbe(body []byte) error {
 	return nil
 }
 
-// AppendProbeAnswer appends the body of the answer to a probe: the size of the whole datagram.
+// AppendProbeAnswer appends the body of the answer to a probe. size is the size of the probe's
+// datagram.
 func AppendProbeAnswer(b []byte, size int) []byte {
 	return binary.LittleEndian.AppendUint16(b, uint16(size))
 }
 
-// ParseProbeAnswer reads the size from the body of the answer to a probe; any other length than 2
+// ParseProbeAnswer reads the size from the body of the answer to a probe. Any length other than 2
 // bytes is [ErrMalformed].
 func ParseProbeAnswer(body []byte) (size int, err error) {
 	if len(body) != probeAnswerBody {
@@ -162,13 +163,14 @@ const (
 	MaxParts = 4
 )
 
-// Part is the header of a part of a body. The parts of a body are in consecutive datagrams. Those
-// of a data datagram stand for that datagram, with the packet number of the first of them.
+// Part is the header of a part of a body. The parts of a body are in consecutive datagrams. The
+// parts of a data datagram replace that datagram; its packet number is the number of the first
+// part.
 type Part struct {
-	Reliable bool // the body is of the reliable kind, otherwise of the data kind
-	Count    int  // of the parts of the body, 2 to MaxParts
-	Index    int  // of this part, below Count
-	Offset   int  // of its first byte in the body, less than MaxDatagram
+	Reliable bool // whether the body is of the reliable kind, otherwise of the data kind
+	Count    int  // number of parts of the body, 2 to MaxParts
+	Index    int  // index of this part, below Count
+	Offset   int  // offset of its first byte in the body, less than MaxDatagram
 }
 
 // AppendPart appends the header of a part.
@@ -180,9 +182,9 @@ func AppendPart(b []byte, p Part) []byte {
 	return binary.LittleEndian.AppendUint16(b, v)
 }
 
-// ParsePart reads the header of a part, and returns the rest of the body, which is not empty. An
-// index that is not below the count, a single part, and bytes from [MaxDatagram] on are
-// [ErrMalformed], and so is a first part that does not begin the body.
+// ParsePart reads the header of a part, and returns the data of the part, which is not empty. It
+// returns [ErrMalformed] for an index not below the count, a count of one, bytes from [MaxDatagram]
+// on, and a first part that does not begin the body.
 func ParsePart(body []byte) (p Part, data []byte, err error) {
 	if len(body) <= PartSize {
 		return Part{}, nil, ErrMalformed

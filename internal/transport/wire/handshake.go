@@ -20,8 +20,8 @@ const (
 
 const typeMask = 1<<formShift - 1
 
-// RecordMark is the first byte of the record of a decrypted datagram, and RecordMark+1 is the other
-// one. No datagram begins with them: the last two types are not used.
+// RecordMark is the first byte of the record of a decrypted datagram in one direction, RecordMark+1
+// in the other. No datagram begins with them, because the last two types are not used.
 const RecordMark = uint8(HandshakeForm)<<formShift + typeMask - 1
 
 // ParseType returns the type of a handshake datagram, or [ErrMalformed] for any other.
@@ -39,7 +39,7 @@ func ParseType(b []byte) (Type, error) {
 
 func appendType(b []byte, t Type) []byte { return append(b, uint8(HandshakeForm)<<formShift|uint8(t)) }
 
-// bodyOf returns the bytes after the first one of a handshake datagram of that type.
+// bodyOf returns the bytes after the first byte of a handshake datagram of type want.
 func bodyOf(b []byte, want Type) ([]byte, error) {
 	if t, err := ParseType(b); err != nil || t != want {
 		return nil, ErrMalformed
@@ -58,7 +58,7 @@ const (
 	// MaxRoute is the maximum size of a route id in bytes.
 	MaxRoute = 16
 
-	helloHeader = 1 + 2 + 8 + CookieSize + KeySize + 1 + 2 // without a route id
+	helloHeader = 1 + 2 + 8 + CookieSize + KeySize + 1 + 2 // size without a route id
 	// MaxHelloMessage is the maximum size of the message of a hello in bytes.
 	MaxHelloMessage = BaseDatagram - helloHeader - MaxRoute
 )
@@ -66,16 +66,16 @@ const (
 // Hello requests a session. Version and Nonce have the same offsets in all versions.
 type Hello struct {
 	Version uint16
-	Nonce   uint64           // random, of each attempt to connect
+	Nonce   uint64           // random, new for each attempt to connect
 	Cookie  [CookieSize]byte // from a retry; zeros at first
 	Key     [KeySize]byte    // id of the listener's key for which Message is encrypted
 	Route   []byte           // route id, at most MaxRoute bytes; for proxies
-	Message []byte           // of the key exchange; empty at first
+	Message []byte           // message of the key exchange; empty at first
 }
 
-// AppendHello appends a hello. It is padded with zeros to at least [HelloSize] bytes, and with a
-// message to at least [WelcomeSize] bytes: no answer is longer than the hello. The message has at
-// most [MaxHelloMessage] bytes.
+// AppendHello appends a hello. It is padded with zeros to at least [HelloSize] bytes. With a
+// message it is padded to at least [WelcomeSize] bytes, so that no answer is longer than the hello.
+// The message has at most [MaxHelloMessage] bytes.
 func AppendHello(b []byte, h Hello) []byte {
 	size := HelloSize
 	if len(h.Message) > 0 {
@@ -94,8 +94,8 @@ func AppendHello(b []byte, h Hello) []byte {
 	return append(b, zeros[:max(end-len(b), 0)]...)
 }
 
-// ParseHello reads a hello. If its version is another one, only Version and Nonce are set. A hello
-// that is shorter than AppendHello makes it is [ErrMalformed]. Bytes after the message are ignored.
+// ParseHello reads a hello. If the hello has another version, only Version and Nonce are set. A
+// hello shorter than AppendHello produces is [ErrMalformed]. Bytes after the message are ignored.
 func ParseHello(b []byte) (Hello, error) {
 	body, err := bodyOf(b, HelloType)
 	if err != nil || len(b) < HelloSize {
@@ -126,7 +126,7 @@ func ParseHello(b []byte) (Hello, error) {
 // Offer is the payload of a hello's message.
 type Offer struct {
 	Suites uint8  // bit i: the client supports suite i
-	Token  []byte // sealed
+	Token  []byte // encrypted token
 }
 
 // AppendOffer appends an offer.
@@ -143,9 +143,10 @@ func ParseOffer(b []byte) (Offer, error) {
 // RetrySize is the size of a retry in bytes.
 const RetrySize = 1 + 8 + CookieSize
 
-// Retry answers a hello without a valid cookie: the client sends another hello with this one.
+// Retry answers a hello without a valid cookie. The client sends another hello with the cookie of
+// the retry.
 type Retry struct {
-	Nonce  uint64 // of the hello
+	Nonce  uint64 // nonce of the hello
 	Cookie [CookieSize]byte
 }
 
@@ -168,7 +169,7 @@ func ParseRetry(b []byte) (Retry, error) {
 
 const (
 	welcomeHeader = 1 + 8
-	// grantMessage is the size of a key exchange's answer: a public key, the grant, an AEAD tag.
+	// grantMessage is the size of the key exchange's answer: a public key, the grant, an AEAD tag.
 	grantMessage = 32 + GrantSize + 16
 	// WelcomeSize is the size of a welcome in bytes.
 	WelcomeSize = welcomeHeader + grantMessage
@@ -176,8 +177,8 @@ const (
 
 // Welcome answers a hello. Only the client can read its message, which authenticates the listener.
 type Welcome struct {
-	Nonce   uint64 // of the hello
-	Message []byte // of the key exchange; its payload is a [Grant]
+	Nonce   uint64 // nonce of the hello
+	Message []byte // message of the key exchange; its payload is a [Grant]
 }
 
 // AppendWelcome appends a welcome.
@@ -218,23 +219,24 @@ const (
 // Grant is the payload of a welcome's message.
 type Grant struct {
 	Code  Code
-	ID    uint64 // the session's, random; 0 if refused
+	ID    uint64 // id of the session, random; 0 if refused
 	Suite uint8  // 0 if refused
-	// Detail takes the place of ID if the code is not [Granted]: the seconds since a token expired
-	// ([TokenExpired]) or before the start at which it was issued ([TokenStale]), the maximum
-	// number of sessions ([ServerFull]; 0 if the listener drains), the permitted suites, bit i for
-	// suite i ([NoSuite]), or [AheadDetail].
+	// Detail replaces ID if the code is not [Granted]. Its meaning depends on the code.
+	// [TokenExpired]: seconds since the token expired. [TokenStale]: seconds from the issue of the
+	// token to the listener's start. [ServerFull]: the maximum number of sessions, 0 if the
+	// listener drains. [NoSuite]: the permitted suites, bit i for suite i. [TokenAhead]: see
+	// [AheadDetail].
 	Detail uint64
 }
 
-// AheadDetail returns the detail of [TokenAhead]: the time by which the issue of a token is later
-// than the listener's clock, and that clock, in seconds, the latter since 1970.
+// AheadDetail returns the detail of [TokenAhead]. ahead is the time from the listener's clock to
+// the issue of the token, clock the listener's clock since 1970, both in seconds.
 func AheadDetail(ahead, clock int64) uint64 {
 	limit := func(n int64) uint64 { return uint64(min(max(n, 0), math.MaxUint32)) }
 	return limit(ahead) | limit(clock)<<32
 }
 
-// ParseAhead returns what [AheadDetail] was called with.
+// ParseAhead returns the arguments of [AheadDetail].
 func ParseAhead(detail uint64) (ahead, clock int64) {
 	return int64(uint32(detail)), int64(detail >> 32)
 }
@@ -283,7 +285,7 @@ const (
 
 // Refuse is an unauthenticated refusal of a hello. Its layout is the same in all versions.
 type Refuse struct {
-	Nonce  uint64 // of the hello
+	Nonce  uint64 // nonce of the hello
 	Reason RefuseReason
 }
 
@@ -302,13 +304,13 @@ func ParseRefuse(b []byte) (Refuse, error) {
 	return Refuse{Nonce: binary.LittleEndian.Uint64(body), Reason: RefuseReason(body[8])}, nil
 }
 
-// Unknown is the hint that the listener knows no session for a datagram. It is unauthenticated.
+// Unknown is the hint that the listener has no session for a datagram. It is unauthenticated.
 type Unknown struct {
-	Echo Header // of that datagram
+	Echo Header // header of the datagram
 }
 
-// UnknownSize returns the size of an unknown in bytes. Shorter datagrams are not answered, so that
-// a listener amplifies nothing.
+// UnknownSize returns the size of an unknown in bytes. A listener does not answer shorter
+// datagrams, so that it amplifies nothing.
 func UnknownSize(echo Header) int { return 1 + echo.Size() }
 
 // AppendUnknown appends an unknown.

@@ -38,8 +38,9 @@ const (
 	// MinDatagram is the maximum size of a datagram that every path is assumed to carry, with
 	// header and tag, in bytes: with UDP it fills 576 bytes of IPv4.
 	MinDatagram = 548
-	// BaseDatagram is the same of ordinary paths. Bodies of datagrams up to this size fit one
-	// datagram there, and are sent in parts elsewhere.
+	// BaseDatagram is the maximum size of a datagram that ordinary paths are assumed to carry, in
+	// bytes. Bodies of datagrams up to this size fit one datagram on such paths, and are sent in
+	// parts on others.
 	BaseDatagram = 1200
 	// MaxDatagram is the maximum size of a datagram in bytes: with UDP and IPv4 it fills an
 	// Ethernet frame. Only path size probes, and payloads on a path on which a probe of that size
@@ -53,7 +54,7 @@ const (
 	maxAround = LongSize + MaxTag
 )
 
-// BodyOf returns the size of a body that fits a datagram of a size, for any form and tag.
+// BodyOf returns the size of a body that fits a datagram of the given size, with any form and tag.
 func BodyOf(datagram int) int { return datagram - maxAround }
 
 // ErrMalformed is the error of all parsers for invalid input.
@@ -97,8 +98,8 @@ const (
 // serverShift is the lowest bit of the server id in a session id.
 const serverShift = 48
 
-// WithServer returns a random session id with a server id in its highest 16 bits, so that a proxy
-// finds the server of a long header. Server id 0 leaves the session id as it is.
+// WithServer returns a random session id with a server id in its highest 16 bits, by which a proxy
+// finds the server of a long header. Server id 0 leaves the session id unchanged.
 func WithServer(id uint64, server uint16) uint64 {
 	if server == 0 {
 		return id
@@ -106,7 +107,7 @@ func WithServer(id uint64, server uint16) uint64 {
 	return id<<16>>16 | uint64(server)<<serverShift
 }
 
-// ServerOf returns the server id of a session id of [WithServer].
+// ServerOf returns the server id in a session id from [WithServer].
 func ServerOf(id uint64) uint16 { return uint16(id >> serverShift) }
 
 const (
@@ -134,8 +135,8 @@ const (
 type Header struct {
 	Kind   Kind
 	Long   bool   // includes the session id
-	ID     uint64 // of the session; 0 if not Long
-	Number uint32 // the low bits of the packet number, [Header.NumberBits] of them
+	ID     uint64 // session id; 0 if not Long
+	Number uint32 // low bits of the packet number, [Header.NumberBits] of them
 }
 
 // Form returns the form: a header of the data kind that is not long has the data form.
@@ -185,8 +186,8 @@ func AppendHeader(b []byte, h Header) []byte {
 }
 
 // ParseHeader reads the header of an encrypted datagram. The body follows after [Header.Size]
-// bytes. A datagram shorter than its header, longer than [MaxDatagram] or of another form is
-// [ErrMalformed], and so is a short one of the data kind.
+// bytes. A datagram that is shorter than its header, longer than [MaxDatagram], or of another form
+// is [ErrMalformed], and so is a short header of the data kind.
 func ParseHeader(b []byte) (Header, error) {
 	form, err := FormOf(b)
 	if err != nil || form == HandshakeForm {
