@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Config is a server's part in a fleet. The zero value of each field means its default.
+// Config configures a server's membership in a fleet. The zero value of each field means its
+// default.
 type Config struct {
 	// Store is the shared state; it is required.
 	Store Store
@@ -17,17 +18,19 @@ type Config struct {
 	Interval time.Duration
 	// Timeout limits each call of the store, by default 2 s. The transport limits it to 5 s.
 	Timeout time.Duration
-	// Outage is for how long joins are allowed while the store fails; by default they are refused.
-	// A token is then valid once at each server that it names, instead of once in the fleet.
+	// Outage is the time for which joins are allowed while the store fails; by default they are
+	// refused. During an outage a token is valid once at each server that it names, instead of once
+	// in the fleet.
 	Outage time.Duration
-	// Logger receives a record when the store fails and when it answers again; nil disables that.
+	// Logger receives a record when the store fails and when it works again; nil disables that.
 	Logger *slog.Logger
 }
 
 // Stats counts what a server asked the [Store].
 type Stats struct {
-	// Admitted, Used and Refused count joins by result: the store had not seen the token, the store
-	// had seen it, or the store failed. Unchecked counts joins that were allowed while it failed.
+	// Admitted counts joins with a token new to the store, Used joins with a used token, and
+	// Refused joins that failed because the store failed. Unchecked counts joins that were allowed
+	// while the store failed.
 	Admitted, Used, Refused, Unchecked uint64
 	// Replaced counts sessions that ended because their client joined another server.
 	Replaced uint64
@@ -35,6 +38,6 @@ type Stats struct {
 	Errors uint64
 	// Up reports whether the last call of the store succeeded.
 	Up bool
-	// Unrecorded is the number of sessions and used tokens that are not yet recorded.
+	// Unrecorded is the number of sessions and used tokens that the store has not recorded yet.
 	Unrecorded int
 }

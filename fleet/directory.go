@@ -21,15 +21,15 @@ type Server struct {
 	Route []byte `json:"route,omitempty"`
 	// Key is the id of the key with which tokens for the server are issued.
 	Key string `json:"key,omitempty"`
-	// Players and MaxPlayers are its load and its capacity.
+	// Players is the current and MaxPlayers the maximum number of players.
 	Players    int `json:"players"`
 	MaxPlayers int `json:"max_players"`
-	// Draining reports whether it accepts no new players.
+	// Draining reports whether the server accepts no new players.
 	Draining bool `json:"draining,omitempty"`
 	// Labels are for the game, such as region or map.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Updated is the time at which the store received the last Announce, by the store's clock.
-	// Announce ignores the value that it is given.
+	// Announce ignores it.
 	Updated time.Time `json:"updated"`
 }
 
@@ -45,7 +45,7 @@ const (
 	maxLabelName, maxLabelValue = 63, 256
 )
 
-// ErrInvalid means that the directory does not accept an entry. The store itself works.
+// ErrInvalid means that the directory does not accept an entry, although the store works.
 var ErrInvalid = errors.New("fleet: the directory does not accept the server")
 
 var (
@@ -100,8 +100,8 @@ func (s *Server) Check() error {
 	return nil
 }
 
-// CheckRoom returns an error that wraps [ErrInvalid] if a directory with a number of other servers
-// has no room for this one.
+// CheckRoom returns an error that wraps [ErrInvalid] if a directory that contains others other
+// servers has no room for this one.
 func (s *Server) CheckRoom(others int) error {
 	if others >= MaxServers {
 		return fmt.Errorf("%w: %s: the directory has %d servers, its maximum", ErrInvalid, s.Name, MaxServers)
@@ -112,11 +112,11 @@ func (s *Server) CheckRoom(others int) error {
 // Full reports whether a server accepts no new players.
 func (s *Server) Full() bool { return s.Draining || s.Players >= s.MaxPlayers || len(s.Addrs) == 0 }
 
-// Choose returns a random server among those that accept players and for which the function, if not
-// nil, reports true. The probability is proportional to the room that a server has for players: the
-// directory is some seconds old, and the server with most room would get everybody who joins
-// meanwhile. Servers with fields outside their limits are not chosen. Choose reports false if there
-// is none.
+// Choose returns a random server among those that accept players and for which suitable, if not
+// nil, reports true. The probability is proportional to the server's free capacity. Choosing the
+// server with the most free capacity would send it all players who join within the seconds for
+// which the directory may be out of date. Servers with fields outside their limits are not chosen.
+// Choose reports false if there is none.
 func Choose(servers []Server, suitable func(*Server) bool) (chosen Server, ok bool) {
 	room := uint64(0) // at most maxPlayers per server
 	for i := range servers {

@@ -10,6 +10,6 @@
 // the newest session wins: its earlier session ends with session.ErrReplaced. The server announces
 // its addresses and load, and a backend chooses a server from [Store.Servers] ([Choose]).
 //
-// Sessions never depend on the store: while it fails, players continue to play, and joins are
-// refused, or for a stated time allowed ([Config.Outage]).
+// Sessions never depend on the store. While it fails, players continue to play, and joins are
+// refused, or allowed for a limited time ([Config.Outage]).
 package fleet

@@ -18,10 +18,10 @@ type Memory struct {
 	swept    time.Time
 	sessions map[uint64]Session
 	servers  map[string]Server
-	watchers map[string]map[*watcher]bool // by the name of the server
+	watchers map[string]map[*watcher]bool // by name of the server
 }
 
-// watcher is a call of Replaced.
+// watcher receives the sessions for one call of Replaced.
 type watcher struct{ replaced chan Session }
 
 // NewMemory returns an empty store.

@@ -9,21 +9,22 @@ import (
 )
 
 // Store is the shared state of a fleet. Its methods are safe for concurrent use, and return when
-// their context is done. An error other than those named means that the store failed; it is unknown
-// then whether the call took effect, and the call may be repeated.
+// their context is done. Any error that is not named here means that the store failed. It is then
+// unknown whether the call took effect, and the call may be repeated.
 type Store interface {
-	// Use marks a token as used by an attempt to connect. It returns nil if that attempt is the
-	// only one that has used the token, and [token.ErrUsed] if another one has.
+	// Use marks a token as used by an attempt to connect. It returns nil if no other attempt has
+	// used the token, otherwise [token.ErrUsed].
 	Use(ctx context.Context, u Use) error
-	// Begin records that a client plays on a server, and tells the server of the client's earlier
-	// session, if that is another one; see Replaced. It returns [ErrNewer] if a newer session of
-	// the client is recorded on another server.
+	// Begin records that a client plays on a server. If the client has an earlier session on
+	// another server, that server is notified; see Replaced. Begin returns [ErrNewer] if a newer
+	// session of the client is recorded on another server.
 	Begin(ctx context.Context, s Session) error
 	// End removes the record of a session if it is the client's newest one.
 	End(ctx context.Context, s Session) error
-	// Replaced calls f with each session that began elsewhere while the store had one of the same
-	// client at a server, until ctx is done: then it returns nil. It may call f more than once with
-	// a session, with sessions that have ended, and with those from before Replaced was called.
+	// Replaced calls f, until ctx is done, with each session that replaces one on the given server:
+	// a session of the same client that began on another server. Then it returns nil. It may call f
+	// more than once with a session, with sessions that have ended, and with sessions from before
+	// the call of Replaced.
 	Replaced(ctx context.Context, server string, f func(Session)) error
 	// Announce adds a server to the directory, or updates it, for [ServerTTL] from the time at
 	// which the store receives it. It returns an error that wraps [ErrInvalid] if [Server.Check]
@@ -39,19 +40,19 @@ type Store interface {
 var ErrNewer = errors.New("fleet: the client has a newer session on another server")
 
 const (
-	// ServerTTL is how long a server stays in the directory without another Announce.
+	// ServerTTL is the time for which a server stays in the directory without another Announce.
 	ServerTTL = 10 * time.Second
-	// SessionTTL is how long the record of a session stays without another Begin.
+	// SessionTTL is the time for which the record of a session stays without another Begin.
 	SessionTTL = 2 * time.Hour
 	// ClockSkew is the maximum difference between the clocks of servers and backend. A used token
-	// is remembered for longer than it is valid by that.
+	// is remembered for this time after its expiry.
 	ClockSkew = 5 * time.Minute
 )
 
 // Use is the use of a token.
 type Use struct {
 	Token   token.ID
-	Expires time.Time // of the token
+	Expires time.Time // expiry of the token
 	// Attempt identifies the attempt to connect to one server: a server that repeats the call has
 	// the same, another one has not.
 	Attempt [32]byte
@@ -63,8 +64,8 @@ type Session struct {
 	Server string `json:"server"` // name
 	// ID is the number of the session on its server.
 	ID uint64 `json:"id"`
-	// Issued is when the session's token was issued. Of two sessions of a client, that of the newer
-	// token is the newer one.
+	// Issued is when the session's token was issued. A session with a newer token replaces one with
+	// an older token.
 	Issued time.Time `json:"issued"`
 }
 

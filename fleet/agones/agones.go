@@ -110,8 +110,8 @@ func (g *GameServer) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Addr returns the public address of the port with a name, or of the first port if the name is
-// empty. It is the zero value if there is none, or if Agones reports a host name instead of an
+// Addr returns the public address of the named port, or of the first port if the name is empty. It
+// is the zero value if there is no such port, or if Agones reports a host name instead of an
 // address.
 func (g *GameServer) Addr(port string) netip.AddrPort {
 	ip, err := netip.ParseAddr(g.Address)
@@ -147,12 +147,13 @@ func (s *SDK) Ready(ctx context.Context) (*GameServer, error) {
 	return nil, err
 }
 
-// Health reports that the server is healthy. Agones replaces a server that stops doing so.
+// Health reports that the server is healthy. Agones replaces a server that stops reporting it.
 func (s *SDK) Health(ctx context.Context) error {
 	return s.call(ctx, http.MethodPost, "/health", struct{}{}, nil)
 }
 
-// Allocate reports that the server has players: Agones does not remove it when the fleet shrinks.
+// Allocate reports that the server has players, so that Agones does not remove it when the fleet
+// shrinks.
 func (s *SDK) Allocate(ctx context.Context) error {
 	return s.call(ctx, http.MethodPost, "/allocate", struct{}{}, nil)
 }
@@ -182,7 +183,8 @@ const (
 	capacityLabel = "capacity"
 )
 
-// SetPlayers sets the labels "players" and "capacity": the number of players, and how many fit.
+// SetPlayers sets the labels "players" and "capacity": the current and the maximum number of
+// players.
 func (s *SDK) SetPlayers(ctx context.Context, players, capacity int) error {
 	return errors.Join(
 		s.SetLabel(ctx, playersLabel, strconv.Itoa(players)),
@@ -190,8 +192,8 @@ func (s *SDK) SetPlayers(ctx context.Context, players, capacity int) error {
 	)
 }
 
-// Run calls Health regularly, and SetPlayers when what load returns has changed, until ctx is done.
-// Failures are reported to failed, if it is not nil; they end nothing.
+// Run calls Health regularly, and SetPlayers when the results of load have changed, until ctx is
+// done. It reports failures to failed, if that is not nil, and continues.
 func (s *SDK) Run(ctx context.Context, load func() (players, capacity int), failed func(error)) {
 	report := func(err error) bool {
 		if err != nil && ctx.Err() == nil && failed != nil {
@@ -220,7 +222,7 @@ func (s *SDK) Run(ctx context.Context, load func() (players, capacity int), fail
 }
 
 // Watch calls f with the game server's state, now and after each change, until ctx is done or f
-// returns an error, which Watch returns. If the connection breaks, it connects again; after
+// returns an error, which Watch then returns. If the connection breaks, it reconnects. After
 // Config.Attempts attempts without an update it returns the last error.
 func (s *SDK) Watch(ctx context.Context, f func(*GameServer) error) error {
 	wait, left := s.cfg.Backoff, s.cfg.Attempts
@@ -258,7 +260,7 @@ func (s *SDK) stream(ctx context.Context, f func(*GameServer) error) error {
 	if err != nil {
 		return fmt.Errorf("agones: %w", err)
 	}
-	defer res.Body.Close() //nolint:errcheck // it was read only
+	defer res.Body.Close() //nolint:errcheck // opened for reading only
 	if res.StatusCode != http.StatusOK {
 		return statusError(path, res)
 	}
@@ -284,7 +286,7 @@ func (s *SDK) stream(ctx context.Context, f func(*GameServer) error) error {
 	}
 }
 
-// answerError is an answer of the SDK server other than success.
+// answerError is an unsuccessful answer of the SDK server.
 type answerError struct {
 	path   string
 	status int
@@ -296,11 +298,11 @@ func (e *answerError) Error() string {
 }
 
 func statusError(path string, res *http.Response) error {
-	text, _ := io.ReadAll(io.LimitReader(res.Body, 256)) // what arrived of it
+	text, _ := io.ReadAll(io.LimitReader(res.Body, 256)) // as much as arrived
 	return &answerError{path, res.StatusCode, strings.TrimSpace(string(text))}
 }
 
-// temporary reports whether a call may succeed when it is repeated.
+// temporary reports whether a repeated call may succeed.
 func temporary(err error) bool {
 	if status := (*answerError)(nil); errors.As(err, &status) {
 		return status.status == http.StatusTooManyRequests || status.status >= 500
@@ -342,7 +344,7 @@ func (s *SDK) once(ctx context.Context, method, path string, body []byte, out an
 	if err != nil {
 		return fmt.Errorf("agones: %w", err)
 	}
-	defer res.Body.Close() //nolint:errcheck // it was read only
+	defer res.Body.Close() //nolint:errcheck // opened for reading only
 	if res.StatusCode != http.StatusOK {
 		return statusError(path, res)
 	}
@@ -359,7 +361,7 @@ func (s *SDK) once(ctx context.Context, method, path string, body []byte, out an
 	return nil
 }
 
-// sleep waits, and returns an error if ctx is done before.
+// sleep waits for d. It returns an error if ctx is done first.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

@@ -1,6 +1,6 @@
 // Package httpstore shares the store of a fleet over HTTP: [Handler] serves a store, and [Store] is
-// the other end. Servers need no library of the engine behind the store then. "uplink backend"
-// serves one in memory; the command of module fleet/natsstore serves one in NATS.
+// the client. With it, servers need no library of the database behind the store. "uplink backend"
+// serves a store in memory; the command of module fleet/natsstore serves one in NATS.
 //
 // Use it within a private network, or behind a proxy with TLS: requests carry a secret.
 package httpstore
@@ -24,11 +24,11 @@ import (
 // maxBody is the maximum size of a request, and of an answer other than a directory, in bytes.
 const maxBody = 64 << 10
 
-// Handler serves a store to servers that have the secret. If the secret is empty, it serves
-// programs of this machine only: it refuses connections from elsewhere, requests that came through
-// a proxy, and those that pages of other sites cause. It limits the time and the size of bodies;
-// the server has to limit those of headers and answers. Answers to GET /replaced/ extend the limit
-// of the answer with each write.
+// Handler serves a store to servers that have the secret. If the secret is empty, it serves only
+// programs on this machine: it refuses connections from other machines, requests that came through
+// a proxy, and requests caused by pages of other sites. It limits the time and the size of request
+// bodies. The http.Server must limit headers and the time of answers. Answers to GET /replaced/
+// extend that time limit with each write.
 func Handler(store fleet.Store, secret string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /use", post(store.Use))
@@ -43,7 +43,7 @@ func Handler(store fleet.Store, secret string) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(servers) // the server has gone
+		_ = json.NewEncoder(w).Encode(servers) // fails only if the server has disconnected
 	})
 	mux.HandleFunc("GET /replaced/{server}", func(w http.ResponseWriter, r *http.Request) {
 		if err := checkName(r.PathValue("server")); err != nil {
@@ -54,7 +54,7 @@ func Handler(store fleet.Store, secret string) http.Handler {
 		defer cancel()
 		stream := web.NewStream(w)
 		out := json.NewEncoder(stream)
-		_, gone := stream.Write(nil) // the header
+		_, gone := stream.Write(nil) // sends the header
 		err := store.Replaced(ctx, r.PathValue("server"), func(s fleet.Session) {
 			if gone == nil {
 				gone = out.Encode(s)
@@ -64,7 +64,7 @@ func Handler(store fleet.Store, secret string) http.Handler {
 			}
 		})
 		if errors.Join(err, gone) != nil {
-			panic(http.ErrAbortHandler) // which the client notices
+			panic(http.ErrAbortHandler) // the client notices the broken answer
 		}
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -74,7 +74,7 @@ func Handler(store fleet.Store, secret string) http.Handler {
 	})
 }
 
-// of returns a call with a session whose server's name is checked.
+// of returns a call with a session after checking the name of the session's server.
 func of(call func(context.Context, fleet.Session) error) func(context.Context, fleet.Session) error {
 	return func(ctx context.Context, s fleet.Session) error {
 		if err := checkName(s.Server); err != nil {
@@ -130,18 +130,18 @@ func fail(w http.ResponseWriter, err error) {
 // Store is a [fleet.Store] that a [Handler] serves. It is safe for concurrent use.
 type Store struct {
 	url, secret string
-	name        string // the URL without its password, for errors
+	name        string // URL without its password, for errors
 	http        *http.Client
 }
 
 var _ fleet.Store = (*Store)(nil)
 
-// idleConns is the number of connections that stay open: when many players of a server that has
-// died join another one at the same time, it makes calls in parallel.
+// idleConns is the number of idle connections kept open. A server makes many calls in parallel when
+// the players of a failed server join it at the same time.
 const idleConns = 64
 
 // New returns the store at a URL. A nil client selects one with the defaults of package http, but
-// more idle connections. It calls nothing.
+// more idle connections. New makes no request.
 func New(address, secret string, client *http.Client) *Store {
 	if client == nil {
 		client = &http.Client{}
@@ -178,7 +178,7 @@ func (s *Store) do(ctx context.Context, method, path string, in any) (*http.Resp
 	if res.StatusCode/100 == 2 {
 		return res, nil
 	}
-	text, _ := io.ReadAll(io.LimitReader(res.Body, 256)) // what arrived of it
+	text, _ := io.ReadAll(io.LimitReader(res.Body, 256)) // as much as arrived
 	if err := res.Body.Close(); err != nil {
 		return nil, err
 	}
@@ -231,7 +231,7 @@ func (s *Store) Servers(ctx context.Context) (servers []fleet.Server, err error)
 	if err != nil {
 		return nil, err
 	}
-	defer res.Body.Close() //nolint:errcheck // it was read only
+	defer res.Body.Close() //nolint:errcheck // opened for reading only
 	return servers, json.NewDecoder(io.LimitReader(res.Body, fleet.MaxServers*maxBody)).Decode(&servers)
 }
 
@@ -239,7 +239,7 @@ func (s *Store) Servers(ctx context.Context) (servers []fleet.Server, err error)
 func (s *Store) Replaced(ctx context.Context, server string, f func(fleet.Session)) error {
 	res, err := s.do(ctx, http.MethodGet, "/replaced/"+url.PathEscape(server), nil)
 	if err == nil {
-		defer res.Body.Close() //nolint:errcheck // it was read only
+		defer res.Body.Close() //nolint:errcheck // opened for reading only
 		for d := json.NewDecoder(res.Body); err == nil; {
 			var session fleet.Session
 			if err = d.Decode(&session); err == nil {

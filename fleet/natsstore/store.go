@@ -6,11 +6,10 @@
 //	defer store.Close()
 //
 // There are four buckets: used tokens, the newest session of each client, notifications of replaced
-// sessions, and the directory of servers. A key of a used token is created once, which the cluster
-// agrees on: so a token is used once in the fleet, also while a minority of the cluster's servers
-// is down.
+// sessions, and the directory of servers. The cluster creates the key of a used token only once. So
+// a token is used once in the fleet, even while a minority of the cluster's servers is down.
 //
-// It is a module of its own, so that the main module does not depend on NATS.
+// It is a separate module, so that the main module does not depend on NATS.
 package natsstore
 
 import (
@@ -35,21 +34,21 @@ import (
 
 // Config configures a [Store]. The zero value of each field means its default.
 type Config struct {
-	// Prefix is the start of the buckets' names, by default "uplink": fleets with different ones
-	// share nothing.
+	// Prefix is the start of the buckets' names, by default "uplink". Fleets with different
+	// prefixes share nothing.
 	Prefix string
-	// Replicas is the number of servers of the cluster that have each bucket, 1 to 5; default 1.
-	// Three survive the loss of one.
+	// Replicas is the number of servers of the cluster that store each bucket, 1 to 5; default 1.
+	// With three, the store survives the loss of one server.
 	Replicas int
 }
 
-// Options returns options for nats.Connect, for a client that reconnects forever, and leaves a
-// server of the cluster that does not answer for 4 to 6 s.
+// Options returns options for nats.Connect, for a client that reconnects forever. It disconnects
+// from a server of the cluster that does not answer for 4 to 6 s.
 func Options() []nats.Option {
 	return []nats.Option{
 		nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2),
 		nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.RetryOnFailedConnect(true),
-		nats.ReconnectBufSize(-1), // calls fail at once while there is no connection
+		nats.ReconnectBufSize(-1), // calls fail immediately while there is no connection
 	}
 }
 
@@ -64,24 +63,25 @@ type Store struct {
 
 	mu        sync.Mutex
 	directory map[string]fleet.Server
-	announced map[string]time.Time // when this Store last announced a server
+	announced map[string]time.Time // when this Store last announced each server
 }
 
 var _ fleet.Store = (*Store)(nil)
 
 const (
-	// notificationTTL is how long a server learns of a replaced session that it missed.
+	// notificationTTL is how long a notification of a replaced session remains available to its
+	// server.
 	notificationTTL = 10 * time.Minute
 	// markerTTL is how long the stream remembers that a key expired.
 	markerTTL = time.Minute
 	// openTimeout is the time after which opening a bucket is tried again.
 	openTimeout = 2 * time.Second
-	// attempts is the maximum number of attempts to change a key that others change too.
+	// attempts is the maximum number of attempts to change a key that others change concurrently.
 	attempts = 10
 )
 
-// New opens the buckets, which it creates if they do not exist. Errors of connection are reported
-// when ctx is done.
+// New opens the buckets, and creates them if they do not exist. It retries until ctx is done, and
+// only then returns errors of the connection.
 func New(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	cfg.Prefix, cfg.Replicas = cmp.Or(cfg.Prefix, "uplink"), cmp.Or(cfg.Replicas, 1)
 	js, err := jetstream.New(nc)
@@ -113,7 +113,7 @@ func New(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 // open opens a bucket, and tries again while the cluster has no leader.
 func open(ctx context.Context, js jetstream.JetStream, cfg jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
 	for {
-		try, cancel := context.WithTimeout(ctx, openTimeout) // a request without a leader gets no answer
+		try, cancel := context.WithTimeout(ctx, openTimeout) // without a leader, a request gets no answer
 		kv, err := js.CreateOrUpdateKeyValue(try, cfg)
 		cancel()
 		if err == nil || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
@@ -198,12 +198,12 @@ func (s *Store) End(ctx context.Context, session fleet.Session) error {
 	}
 	err = s.sessions.Delete(ctx, clientKey(session.Client), jetstream.LastRevision(e.Revision()))
 	if errors.Is(err, jetstream.ErrKeyExists) {
-		return nil // there is a newer one
+		return nil // a newer session exists
 	}
 	return orMissing(err)
 }
 
-// orMissing returns the error unless it is that a key does not exist.
+// orMissing returns err, or nil if err means that a key does not exist.
 func orMissing(err error) error {
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil
@@ -217,7 +217,7 @@ func (s *Store) Replaced(ctx context.Context, server string, f func(fleet.Sessio
 	if err != nil {
 		return err
 	}
-	defer w.Stop() //nolint:errcheck // there is nothing to do about it
+	defer w.Stop() //nolint:errcheck // errors have no consequence
 	return each(ctx, w, func(e jetstream.KeyValueEntry) {
 		var session fleet.Session
 		if e != nil && json.Unmarshal(e.Value(), &session) == nil {
@@ -226,8 +226,8 @@ func (s *Store) Replaced(ctx context.Context, server string, f func(fleet.Sessio
 	})
 }
 
-// each calls f with each update of a watch until ctx is done, and returns an error if the watch
-// ends before. An entry is nil when all values from before the watch were passed.
+// each calls f with each update of a watch until ctx is done. It returns an error if the watch ends
+// earlier. A nil entry means that all values from before the watch were passed.
 func each(ctx context.Context, w jetstream.KeyWatcher, f func(jetstream.KeyValueEntry)) error {
 	for {
 		select {
@@ -252,7 +252,7 @@ func (s *Store) Announce(ctx context.Context, server fleet.Server) error {
 		if err != nil {
 			return err
 		}
-		// Servers that left within markerTTL count too.
+		// Servers that left within the last markerTTL count too.
 		if err := server.CheckRoom(int(min(status.Values(), fleet.MaxServers))); err != nil {
 			return err
 		}
@@ -269,8 +269,8 @@ func (s *Store) Announce(ctx context.Context, server fleet.Server) error {
 	return err
 }
 
-// announces reports whether this Store has announced a server within ServerTTL, so that the
-// directory has it.
+// announces reports whether this Store has announced the server within ServerTTL. The directory
+// then contains it.
 func (s *Store) announces(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -287,9 +287,9 @@ func (s *Store) Withdraw(ctx context.Context, name string) error {
 	return orMissing(s.servers.Delete(ctx, name))
 }
 
-// Servers implements [fleet.Store]. The first call starts a watch, so that later ones cost nothing,
-// and servers, which do not call it, learn nothing of each other. While the cluster cannot be
-// reached, it returns the servers that were known last.
+// Servers implements [fleet.Store]. The first call starts a watch, so that later calls cost
+// nothing. Game servers do not call it, so they receive no updates about each other. While the
+// cluster is unreachable, it returns the last known servers.
 func (s *Store) Servers(ctx context.Context) ([]fleet.Server, error) {
 	s.watch()
 	select {
@@ -316,8 +316,8 @@ func (s *Store) watchDirectory(ctx context.Context) {
 	}
 }
 
-// update applies an update of the directory. The time of receipt is that of the NATS server. An
-// entry that is not within the limits, which no Store writes, is not listed.
+// update applies an update of the directory. The time of receipt is the NATS server's. Entries
+// outside of the limits are not listed; no Store writes such entries.
 func (s *Store) update(e jetstream.KeyValueEntry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,19 +23,19 @@ const (
 	maxUnrecorded = 1 << 12
 )
 
-// Member is a server's part in a fleet: it asks the store about joins, records sessions, and
-// announces the server. It is safe for concurrent use. Package ds makes one from ds.Config.Fleet.
+// Member is a server's membership in a fleet. It asks the store about joins, records sessions, and
+// announces the server. It is safe for concurrent use. Package ds creates it from ds.Config.Fleet.
 type Member struct {
 	cfg      fleet.Config
 	replaced func(client uint64)
 	wake     chan struct{}
 	changed  chan struct{}
-	unlisted bool // the directory does not accept the server; for Run alone
+	unlisted bool // whether the directory does not accept the server; used only by Run
 
 	mu       sync.Mutex
 	stats    fleet.Stats
-	failed   time.Time           // the first failure since the last success; zero: none
-	sessions map[uint64]*current // by client
+	failed   time.Time           // first failure since the last success; zero: none
+	sessions map[uint64]*current // sessions by client
 	ended    []fleet.Session     // to be removed from the store
 	unused   []fleet.Use         // used during an outage, to be recorded
 }
@@ -43,7 +43,7 @@ type Member struct {
 // current is a session of the server.
 type current struct {
 	fleet.Session
-	recorded time.Time // the zero time: it is to be recorded
+	recorded time.Time // when it was recorded; zero: still to be recorded
 }
 
 // New returns a Member. Replaced is called for a client of this server that has a newer
@@ -134,7 +134,7 @@ func (m *Member) Admit(ctx context.Context, u fleet.Use) error {
 	return err
 }
 
-// call calls the store, and notes whether that succeeded.
+// call calls the store and records whether the call succeeded.
 func (m *Member) call(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.Timeout)
 	defer cancel()
@@ -158,7 +158,7 @@ func (m *Member) call(ctx context.Context, f func(context.Context) error) error 
 	return err
 }
 
-// Begin records a session of this server, soon. It does not block.
+// Begin records a session of this server in the store, asynchronously.
 func (m *Member) Begin(s fleet.Session) {
 	s.Server = m.cfg.Name
 	m.mu.Lock()
@@ -167,7 +167,7 @@ func (m *Member) Begin(s fleet.Session) {
 	wake(m.wake)
 }
 
-// End removes a session of this server, soon. It does not block.
+// End removes a session of this server from the store, asynchronously.
 func (m *Member) End(s fleet.Session) {
 	s.Server = m.cfg.Name
 	m.mu.Lock()
@@ -181,7 +181,7 @@ func (m *Member) End(s fleet.Session) {
 	wake(m.wake)
 }
 
-// Changed announces the server soon, because it has begun to drain. It does not block.
+// Changed announces the server asynchronously, because it has begun to drain.
 func (m *Member) Changed() { wake(m.changed) }
 
 func wake(c chan<- struct{}) {
@@ -239,7 +239,7 @@ func (m *Member) announce(ctx context.Context, load func() fleet.Server) {
 	}
 }
 
-// watch calls Replaced until ctx is done, again after each failure.
+// watch calls the store's Replaced until ctx is done, and repeats it after each failure.
 func (m *Member) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := m.cfg.Store.Replaced(ctx, m.cfg.Name, m.notify)
@@ -252,7 +252,7 @@ func (m *Member) watch(ctx context.Context) {
 	}
 }
 
-// notify tells the server of a newer session of one of its clients.
+// notify ends the session of a client that has a newer one on another server.
 func (m *Member) notify(newer fleet.Session) {
 	m.mu.Lock()
 	c := m.sessions[newer.Client]
@@ -266,7 +266,7 @@ func (m *Member) notify(newer fleet.Session) {
 	m.replaced(newer.Client)
 }
 
-// record makes the calls of the store that are due, until one fails.
+// record makes the due calls to the store, until one fails.
 func (m *Member) record(ctx context.Context) {
 	for _, f := range m.due() {
 		if err := m.call(ctx, f); err != nil && !errors.Is(err, token.ErrUsed) && !errors.Is(err, fleet.ErrNewer) {
@@ -275,7 +275,7 @@ func (m *Member) record(ctx context.Context) {
 	}
 }
 
-// due returns the calls that are due. Each of them removes its cause when it has succeeded.
+// due returns the calls that are due. A call that succeeds removes itself from the due calls.
 func (m *Member) due() (calls []func(context.Context) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -323,7 +323,7 @@ func (m *Member) remove(f func()) {
 	f()
 }
 
-// lose ends a session whose client has a newer one elsewhere.
+// lose ends a session whose client has a newer one on another server.
 func (m *Member) lose(c *current) {
 	m.mu.Lock()
 	if m.sessions[c.Client] != c {
@@ -336,7 +336,7 @@ func (m *Member) lose(c *current) {
 	m.replaced(c.Client)
 }
 
-// withdraw removes the server and its sessions from the store, as far as that succeeds in time.
+// withdraw removes the server and its sessions from the store, as far as calls succeed in time.
 func (m *Member) withdraw(ctx context.Context) {
 	m.mu.Lock()
 	for _, c := range m.sessions {

@@ -1,4 +1,4 @@
-// Package storetest checks what package fleet says of a store, for all stores.
+// Package storetest checks that a store behaves as package fleet documents.
 package storetest
 
 import (
@@ -14,8 +14,9 @@ import (
 	"github.com/uplink-rpc/uplink/token"
 )
 
-// Attempts lets two servers ask about one request of a client. The one that asks first admits it,
-// also when it asks again; the other one does not, nor does either admit another request.
+// Attempts checks the use of a token by two servers for one request of a client. The server that
+// asks first admits it, also when it repeats the call. The other server does not admit it, and
+// neither server admits another request.
 func Attempts(t *testing.T, s fleet.Store) {
 	t.Helper()
 	var members []*fleetmember.Member
@@ -101,8 +102,8 @@ func Limits(t *testing.T, s fleet.Store) {
 	}
 }
 
-// Receipt announces two servers whose clocks are wrong by years. It calls listed until both are in
-// the directory with the times of receipt, and then until neither is.
+// Receipt announces two servers whose clocks are wrong by years. It calls until twice: until both
+// servers are in the directory with the times of receipt, and then until neither is.
 func Receipt(t *testing.T, s fleet.Store, until func(what string, done func() bool)) {
 	t.Helper()
 	before := time.Now()
@@ -128,7 +129,7 @@ func Receipt(t *testing.T, s fleet.Store, until func(what string, done func() bo
 	until("they have expired", func() bool { return len(list()) == 0 })
 }
 
-// Room announces servers until the directory is full. Servers that it has can still be announced.
+// Room announces servers until the directory is full. Servers already in it can still be announced.
 func Room(t *testing.T, s fleet.Store) {
 	t.Helper()
 	name := func(i int) string { return fmt.Sprintf("s%d", i) }

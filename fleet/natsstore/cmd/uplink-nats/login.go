@@ -18,7 +18,7 @@ import (
 // passwordVariable is the environment variable with the password of -nats-user.
 const passwordVariable = "UPLINK_NATS_PASSWORD"
 
-// login is how the program authenticates to NATS.
+// login holds the credentials with which the program authenticates to NATS.
 type login struct {
 	urls               string
 	user, passwordFile string
@@ -71,7 +71,7 @@ func (l *login) connect() (*nats.Conn, error) {
 	return nc, nil
 }
 
-// check returns an error unless the flags fit together and the URLs are some.
+// check returns an error unless the flags are compatible and the URLs are valid.
 func (l *login) check() error {
 	switch {
 	case l.user == "" && l.passwordFile != "":
@@ -100,7 +100,8 @@ func (l *login) password() (string, error) {
 	return "", errors.New("-nats-user: its password is missing: set -nats-password-file, or " + passwordVariable)
 }
 
-// parse returns a URL of -nats, nil if it is none. The scheme may be missing, as for package nats.
+// parse returns a URL of -nats, nil if it is invalid. The scheme may be missing, as package nats
+// permits.
 func parse(text string) *url.URL {
 	text = strings.TrimSpace(text)
 	if !strings.Contains(text, "://") {
@@ -123,15 +124,15 @@ func (l *login) redacted() string {
 			continue
 		}
 		if _, ok := u.User.Password(); !ok && u.User != nil {
-			u.User = url.User("xxxxx") // a token
+			u.User = url.User("xxxxx") // the user is a token
 		}
 		all = append(all, u.Redacted())
 	}
 	return strings.Join(all, ",")
 }
 
-// readSecret returns the contents of a file with a secret, without white space around them. It
-// warns of files that everybody may read.
+// readSecret returns the contents of a file with a secret, without surrounding white space. It logs
+// a warning if the file is readable by everybody.
 func readSecret(name, path string) (string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -1,15 +1,15 @@
 // Uplink-nats serves the state of a fleet in NATS JetStream over HTTP, to servers and backends that
-// use package fleet/httpstore. So neither uplink ds nor uplink backend depends on NATS:
+// use package fleet/httpstore. With it, neither uplink ds nor uplink backend depends on NATS:
 //
 //	uplink-nats -nats nats://10.0.0.1,nats://10.0.0.2,nats://10.0.0.3 -replicas 3 \
 //	    -listen 10.0.0.6:8081 -secret fleet.secret
 //	uplink backend --store http://10.0.0.6:8081/ --fleet-secret fleet.secret ...
 //	uplink ds --fleet http://10.0.0.6:8081/ --fleet-secret fleet.secret --fleet-name eu-1 ...
 //
-// Whoever can reach NATS can change the state: give NATS a password, and the program the same with
-// -nats-user or -nats-creds, and use TLS (-nats-ca) outside of a private network.
+// Whoever can reach NATS can change the state. Protect NATS with a password, pass it to the program
+// with -nats-user or -nats-creds, and use TLS (-nats-ca) outside of a private network.
 //
-// It has no state of its own: run several.
+// The program has no state of its own, so you can run several.
 package main
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/web"
 )
 
-// options are the flags.
+// options are the command-line flags.
 type options struct {
 	listen, secret string
 	replicas       int
@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// readSecret returns the secret of the servers; an empty one admits all.
+// readSecret returns the secret that servers must have; an empty secret admits all servers.
 func (o *options) readSecret() (string, error) {
 	host, _, err := net.SplitHostPort(o.listen)
 	if err != nil {
