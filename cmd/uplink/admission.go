@@ -14,7 +14,8 @@ import (
 	"github.com/uplink-rpc/uplink/token"
 )
 
-// admission is how a client gets its connect token: a given one, or the issuer key to issue them.
+// admission is the source of a client's connect token: a given token, or the issuer key to issue
+// tokens.
 type admission struct{ token, key, route string }
 
 func (a *admission) addFlags(f *pflag.FlagSet) {
@@ -33,14 +34,15 @@ func (a *admission) check() error {
 	return nil
 }
 
-// ticket is the address to dial and the token for it, if one is needed.
+// ticket is the address to dial and the token for it, if it needs one.
 type ticket struct {
 	addr  string
 	token token.Token
 	renew func(context.Context) (token.Token, error)
 }
 
-// ticket returns the token for a server and, with a key, how to renew it. The client id is random.
+// ticket returns the token for a server and, if a key is given, a function that renews it. The
+// client id is random.
 func (a *admission) ticket(ctx context.Context, addr string, log *slog.Logger) (t ticket, err error) {
 	t.addr = addr
 	switch {

@@ -118,7 +118,7 @@ func (o *analyzeOptions) run(cmd *cobra.Command, paths []string) error {
 	return shownInPart(damaged)
 }
 
-// shownInPart adds a hint to the error of damaged traces, whose rows before the damage were used.
+// shownInPart adds a hint to the error of damaged traces. The rows before the damage were used.
 func shownInPart(damaged error) error {
 	if damaged == nil {
 		return nil

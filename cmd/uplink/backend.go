@@ -149,7 +149,7 @@ func (o *backendOptions) run(cmd *cobra.Command) error {
 	return serveHTTP(cmd.Context(), l, b)
 }
 
-// serveHTTP serves until ctx is done, and then waits for requests for a second.
+// serveHTTP serves until ctx is done, and then waits up to a second for open requests.
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -159,7 +159,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	defer closing.Wait()
 	stop := context.AfterFunc(ctx, func() {
 		defer closing.Done()
-		cancel() // ends watches
+		cancel() // ends the watches of servers
 		end, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer done()
 		_ = server.Shutdown(end)

@@ -247,7 +247,8 @@ paper  is rle with two 32-bit sequence numbers per frame; their size is inferred
 `
 
 // meansTable returns the geometric means over all traces: of bits, with their ratios to the first
-// codec's, and of the wire ratios; with presets, also of those of other frames in their datagrams.
+// codec, and of the wire ratios. With presets, it also has the wire ratios of full frames and of
+// rle in the same datagrams.
 func meansTable(results []*bench.Result) [][]string {
 	n := float64(len(results))
 	rows := [][]string{
@@ -284,7 +285,7 @@ func meansTable(results []*bench.Result) [][]string {
 }
 
 // batchedCells returns the wire ratios of full frames and of rle in the datagrams of a preset. A
-// codec without a preset has no rle of its own datagrams.
+// codec without a preset has no datagrams to compare rle in.
 func batchedCells(full, rle float64) []string {
 	if rle == 0 {
 		return table.Row("%.3f|-", full)

@@ -90,10 +90,11 @@ func (c *capturing) start(log *slog.Logger) (w *capture.Writer, t ds.Tap, err er
 	return w, w.Tap(), nil
 }
 
-// lateTap is a tap whose file is created once the server listens: it keeps that of another server.
+// lateTap is a tap whose file is created once the server listens. If listening fails, an existing
+// file of another server is kept.
 type lateTap struct {
 	ds.Tap
-	writer atomic.Pointer[capture.Writer] // once it is started
+	writer atomic.Pointer[capture.Writer] // nil until start
 }
 
 // of returns the tap for a server's config, or nil if --capture is not set.

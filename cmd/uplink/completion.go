@@ -54,7 +54,7 @@ when the shell starts.`,
 func addCompletions(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			_ = c.RegisterFlagCompletionFunc(f.Name, completionOf(f)) // it exists, and has none
+			_ = c.RegisterFlagCompletionFunc(f.Name, completionOf(f)) // the flag exists and has no completion yet
 		})
 		switch {
 		case strings.Contains(c.Use, "TRACE"):
@@ -100,13 +100,13 @@ func completionOf(f *pflag.Flag) cobra.CompletionFunc {
 	return cobra.NoFileCompletions
 }
 
-// fileFlags are the flags that name a file, and the extensions that it can have; none: any.
+// fileFlags are the flags that name a file, with the permitted extensions; none: any.
 var fileFlags = map[string][]string{
 	schemaFlag: {"json"}, priorFlag: {"prior"}, "record": {"csv", "gz"}, "svg": {"svg"}, "html": {"html"}, "capture": {"uplink"},
 	"key": nil, "relay-key": nil, "game-secret": nil, "fleet-secret": nil, "keylog": nil, "output": nil, "cpuprofile": nil,
 }
 
-// words completes one of some words, each with an optional description after a tab.
+// words completes one of the given words, each with an optional description after a tab.
 func words(all ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(all, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveKeepOrder)
 }

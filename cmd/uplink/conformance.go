@@ -16,7 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/conformance/protocol"
 )
 
-// peerCommand is the name of the command that is a peer of conformance.
+// peerCommand is the name of the hidden command that is the peer of conformance by default.
 const peerCommand = "conformance-peer"
 
 func newConformanceCommand() *cobra.Command {

@@ -61,7 +61,7 @@ func runDecrypt(cmd *cobra.Command, path string, o *decryptOptions) (err error) 
 	if err != nil {
 		return err
 	}
-	defer in.Close() //nolint:errcheck // it was only read
+	defer in.Close() //nolint:errcheck // opened for reading only
 	info, err := in.Stat()
 	if err != nil {
 		return err
@@ -102,8 +102,8 @@ func runDecrypt(cmd *cobra.Command, path string, o *decryptOptions) (err error) 
 	return err
 }
 
-// lazyFile is the output file. It is created by the first write, so that there is none if the input
-// is no capture.
+// lazyFile is the output file. The first write creates it, so that none is created if the input is
+// not a capture.
 type lazyFile struct {
 	path      string
 	overwrite bool
@@ -137,7 +137,7 @@ func (o *decryptOptions) keys() ([]keylog.Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--keylog: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // opened for reading only
 	sessions, err := keylog.Parse(f)
 	switch {
 	case err != nil:
@@ -164,14 +164,14 @@ type watchedFile struct {
 	*progress
 	file       *os.File
 	read, size int64
-	shown      int64 // percent
+	shown      int64 // percentage shown last
 }
 
 // Read implements io.Reader.
 func (f *watchedFile) Read(b []byte) (int, error) {
 	n, err := f.file.Read(b)
 	f.read += int64(n)
-	if f.size > 0 && 100*f.read/f.size > f.shown { // a pipe has no size
+	if f.size > 0 && 100*f.read/f.size > f.shown { // the size of a pipe is 0
 		f.shown = 100 * f.read / f.size
 		f.show("decrypted", float64(f.read)/float64(f.size))
 	}

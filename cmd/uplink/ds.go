@@ -173,7 +173,7 @@ func (o *dsOptions) check() error {
 func isEverywhere(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return false // for Listen to say
+		return false // Listen reports the error
 	}
 	ip, err := netip.ParseAddr(host)
 	return host == "" || err == nil && ip.IsUnspecified()
@@ -181,7 +181,7 @@ func isEverywhere(addr string) bool {
 
 const minReport = 100 * time.Millisecond
 
-// runDS opens all inputs before it overwrites a recording.
+// runDS runs a server. It opens all inputs before it overwrites a recording.
 func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	priors, err := loadPriors(o.priors)
 	if err != nil {
@@ -286,7 +286,7 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	return nil
 }
 
-// handler returns the handler of an RPC, for what the options want to know of its frames.
+// handler returns the handler of an RPC that does what the options require with its frames.
 func (o *dsOptions) handler(
 	s *schema.Schema, delays *metrics.Handling, load *dsreport.Reporter, rec *recorder,
 ) func(*ds.Player, ds.Frame[*schema.Frame]) {
@@ -337,9 +337,9 @@ func (o *dsOptions) hint(srv *ds.Server) string {
 	return line + " TRACE.csv.gz"
 }
 
-// ready returns an error while the server should get no new players. A fleet whose state cannot be
-// reached is no reason: then no server would be ready, and a load balancer would part the players
-// from all of them, who continue to play otherwise.
+// ready returns an error while the server should get no new players. An unreachable store of the
+// fleet is no such reason: it would make all servers unready, and a load balancer would disconnect
+// players who can otherwise continue.
 func ready(srv *ds.Server) error {
 	if srv.Draining() {
 		return errors.New("the server drains")

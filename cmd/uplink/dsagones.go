@@ -33,11 +33,11 @@ func (o *agonesOptions) check(addrs []string) error {
 	return nil
 }
 
-// agonesTimeout limits the last calls of the SDK server.
+// agonesTimeout limits the calls to the SDK server when the server ends.
 const agonesTimeout = 5 * time.Second
 
-// run calls serve, and the SDK server meanwhile. Players can join when Agones has assigned the
-// address. If that fails, serve's context is done.
+// run calls serve, and uses the SDK server at the same time. Players can join after Agones has
+// assigned the address. If the SDK server fails, the context of serve is canceled.
 func (o *agonesOptions) run(ctx context.Context, srv *ds.Server, log *slog.Logger, serve func(context.Context) error) error {
 	if !o.on {
 		return serve(ctx)
@@ -74,7 +74,7 @@ func (o *agonesOptions) run(ctx context.Context, srv *ds.Server, log *slog.Logge
 		}
 		end, done := context.WithTimeout(context.WithoutCancel(ctx), agonesTimeout)
 		defer done()
-		if err := sdk.Allocate(end); err != nil { // so that nobody gets it while it drains
+		if err := sdk.Allocate(end); err != nil { // so that Agones does not allocate it while it drains
 			log.Warn("not allocated", "error", err)
 		}
 	})
@@ -85,7 +85,7 @@ func (o *agonesOptions) run(ctx context.Context, srv *ds.Server, log *slog.Logge
 	end, done := context.WithTimeout(context.WithoutCancel(ctx), agonesTimeout)
 	defer done()
 	if ctx.Err() != nil && errors.Is(notReady, context.Cause(ctx)) {
-		notReady = nil // the server was ended before
+		notReady = nil // the server ended earlier
 	}
 	return errors.Join(err, notReady, sdk.Shutdown(end))
 }

@@ -22,7 +22,8 @@ type drainOptions struct {
 	timeout time.Duration
 }
 
-// defaultDrainTimeout is less than the 30 s after which Kubernetes kills a container by default.
+// defaultDrainTimeout is less than 30 s, the time after which Kubernetes kills a container by
+// default.
 const defaultDrainTimeout = 25 * time.Second
 
 func (o *drainOptions) addFlags(f *pflag.FlagSet) {
@@ -38,7 +39,7 @@ func (o *drainOptions) check() error {
 	return err
 }
 
-// chooser returns the function that chooses the servers of --drain-to in turn; nil without any.
+// chooser returns a function that returns the servers of --drain-to in turn; nil if there are none.
 func (o *drainOptions) chooser() func(*ds.Player) (ds.Target, ds.HandoverConfig, error) {
 	if len(o.to) == 0 {
 		return nil
@@ -51,7 +52,8 @@ func (o *drainOptions) chooser() func(*ds.Player) (ds.Target, ds.HandoverConfig,
 	}
 }
 
-// serve serves until ctx is done. Then it drains the server, if there are others, or closes it.
+// serve serves until ctx is done. Then it drains the server if other servers exist, and otherwise
+// closes it.
 func (o *drainOptions) serve(ctx context.Context, srv *ds.Server, inFleet bool, log *slog.Logger) error {
 	choose := o.chooser()
 	if choose == nil && !inFleet {
@@ -79,11 +81,11 @@ var (
 	errSecondSignal = errors.New("a second signal")
 )
 
-// sameSignal is the time in which a second signal counts as the first one: timeout and terminals
-// may send it to the process and to its group.
+// sameSignal is the time within which a second signal counts as a repetition of the first one.
+// timeout(1) and terminals may send a signal both to the process and to its group.
 const sameSignal = 200 * time.Millisecond
 
-// limit returns a context for the drain, which ends with a second signal.
+// limit returns a context for the drain. A second signal cancels it.
 func (o *drainOptions) limit(ctx context.Context) (context.Context, func()) {
 	ctx, stop := context.WithTimeoutCause(ctx, o.timeout, errDrainTimeout)
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -49,7 +49,7 @@ func (o *fleetOptions) check() error {
 	return nil
 }
 
-// checkLabels returns an error unless the labels may be labels of Prometheus.
+// checkLabels returns an error unless the labels are valid labels of Prometheus.
 func (o *fleetOptions) checkLabels() error {
 	for name := range o.labels {
 		if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" || name[0] <= '9' {
@@ -59,7 +59,7 @@ func (o *fleetOptions) checkLabels() error {
 	return nil
 }
 
-// config returns the server's part in the fleet, nil for none.
+// config returns the configuration of the server's fleet, nil for none.
 func (o *fleetOptions) config(log *slog.Logger) (*fleet.Config, error) {
 	if o.url == "" {
 		return nil, nil

@@ -32,7 +32,7 @@ func existing(err error) error {
 	return err
 }
 
-// eachUsage is the help of --json for results of traces.
+// eachUsage is the help of --json for commands that print a result per trace.
 const eachUsage = "print JSON: an object, or an array for several traces"
 
 // codecFlag parses --codec.
@@ -101,7 +101,7 @@ func (r *redundancy) Set(text string) error {
 	return nil
 }
 
-// suite is the flag --suite. It accepts short names and those of package transport.
+// suite is the flag --suite. It accepts short names and the names of package transport.
 type suite transport.Suite
 
 var suiteNames = map[transport.Suite]string{
@@ -159,7 +159,7 @@ func (s *sealing) check() error {
 	return nil
 }
 
-// suites is for configs of clients: without --suite those of the preset.
+// suites returns the suites for a client's config: without --suite, those of the preset.
 func (s *sealing) suites() []transport.Suite {
 	if !s.chosen() {
 		return nil
@@ -167,7 +167,7 @@ func (s *sealing) suites() []transport.Suite {
 	return []transport.Suite{s.suite}
 }
 
-// permitted is for configs of servers: without --suite each client's choice.
+// permitted returns the suites for a server's config: without --suite, each client chooses.
 func (s *sealing) permitted() []transport.Suite {
 	if !s.chosen() {
 		return []transport.Suite{

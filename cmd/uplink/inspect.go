@@ -82,7 +82,7 @@ func runInspect(cmd *cobra.Command, path string, o *inspectOptions) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // it is read only
+	defer f.Close() //nolint:errcheck // opened for reading only
 	out := cmd.OutOrStdout()
 	p := newProgress(cmd.ErrOrStderr())
 	o.Progress = func(done int64) { p.show("decoding again", float64(done)/float64(max(size, 1))) }
@@ -112,7 +112,7 @@ func runInspect(cmd *cobra.Command, path string, o *inspectOptions) error {
 	return nil
 }
 
-// show writes the summary or the explanation.
+// show writes the summary or, if a record was requested, its explanation.
 func show(w io.Writer, o *inspectOptions, sum *inspect.Summary, explained *inspect.Explained) error {
 	var result interface{ Write(w io.Writer) error } = sum
 	if o.Explain != 0 {
@@ -189,7 +189,7 @@ func newRowWriter(w io.Writer, o *inspectOptions) rowWriter {
 		return rowWriter{func(r inspect.Row) { failed = errors.Join(failed, enc.Encode(r)) }, func() error { return failed }}
 	case o.csv:
 		out := csv.NewWriter(w)
-		_ = out.Write(inspect.Header) // Error tells
+		_ = out.Write(inspect.Header) // Error returns the error
 		return rowWriter{func(r inspect.Row) { _ = r.WriteCSV(out) }, func() error {
 			out.Flush()
 			return out.Error()

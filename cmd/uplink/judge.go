@@ -19,27 +19,27 @@ import (
 
 // judge evaluates priors.
 type judge struct {
-	distance int // 0: over a link
+	distance int // 0: use the link
 	progress func(what string, done float64)
 	json     bool
 }
 
-// beginning is the part of a trace that is also measured alone.
+// beginning is the length of the first part of a trace, which is also measured separately.
 const beginning = 10 * time.Second
 
 // candidate is a prior to evaluate.
 type candidate struct {
 	name  string
-	train *prior.TrainConfig // nil is the built-in prior
-	blank bool               // trained on nothing
+	train *prior.TrainConfig // nil: the built-in prior
+	blank bool               // trained on no traces
 }
 
 // contest compares candidates on traces.
 type contest struct {
 	title, notes string
 	all          []candidate
-	base         int // the candidate against which the last one gains
-	// split returns what is coded of trace i, and the traces for the training.
+	base         int // index of the candidate with which the last one is compared
+	// split returns the part of trace i to code, and the traces to train with.
 	split func(traces []*trace.Trace, i int) (*trace.Trace, []*trace.Trace)
 }
 
@@ -99,7 +99,7 @@ func (j *judge) config() bench.Config {
 	}
 }
 
-// code returns the bits of a frame with a prior, headers included.
+// code returns the bits per frame with a prior, headers included.
 func (j *judge) code(ctx context.Context, t *trace.Trace, p *prior.Prior) (float64, error) {
 	cfg := j.config()
 	cfg.Prior = p
@@ -125,7 +125,7 @@ func (c *candidate) prior(ctx context.Context, traces []*trace.Trace) (*prior.Pr
 	return prior.Train(ctx, recordings(traces...), *c.train)
 }
 
-// results has the output.
+// results contains the output.
 type results struct {
 	Link       string        `json:"link"`
 	Candidates []string      `json:"candidates"`
@@ -133,7 +133,7 @@ type results struct {
 	Mean       traceResult   `json:"geometric_mean"`
 }
 
-// traceResult has bits a frame, payload and header, of each candidate.
+// traceResult contains the bits per frame, payload and header, of each candidate.
 type traceResult struct {
 	Trace string             `json:"trace,omitempty"`
 	Whole map[string]float64 `json:"bits"`

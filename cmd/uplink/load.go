@@ -87,15 +87,15 @@ func isCapture(path string) bool {
 	if err != nil {
 		return false
 	}
-	defer f.Close() //nolint:errcheck // it is read only
+	defer f.Close() //nolint:errcheck // opened for reading only
 	head := capture.AppendHeader(nil)
 	got := make([]byte, len(head))
 	_, err = io.ReadFull(f, got)
 	return err == nil && bytes.Equal(got, head)
 }
 
-// loadCapture returns the plays of a capture, the longest first. If it is damaged, it returns those
-// before the damage, with the error.
+// loadCapture returns the plays of a capture, the longest first. If the capture is damaged, it
+// returns the plays before the damage, with the error.
 func loadCapture(path, flag string) ([]inspect.Play, error) {
 	if flag != "" {
 		return nil, fmt.Errorf("--%s: leave it out: %s is a capture, which has its schemas", schemaFlag, path)
@@ -104,7 +104,7 @@ func loadCapture(path, flag string) ([]inspect.Play, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it is read only
+	defer f.Close() //nolint:errcheck // opened for reading only
 	plays, err := inspect.Plays(f, filepath.Base(path))
 	if err == nil && len(plays) == 0 {
 		err = errors.New("it has no frame of an RPC")
@@ -115,7 +115,7 @@ func loadCapture(path, flag string) ([]inspect.Play, error) {
 	return plays, err
 }
 
-// loadTrace loads a trace, or the longest play of a capture: what one player called of one RPC.
+// loadTrace loads a trace, or the longest play of a capture: the calls of one RPC by one player.
 func loadTrace(path, flag string) (*trace.Trace, error) {
 	if isCapture(path) {
 		plays, err := loadCapture(path, flag)
@@ -164,7 +164,7 @@ func loadPrior(path string) (*prior.Prior, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", priorFlag, err)
 	}
-	defer f.Close() //nolint:errcheck // it is read only
+	defer f.Close() //nolint:errcheck // opened for reading only
 	data, err := io.ReadAll(io.LimitReader(f, prior.MaxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", priorFlag, err)
@@ -192,7 +192,8 @@ func loadPriors(paths []string) (priors []*prior.Prior, err error) {
 // keyLogVariable is the environment variable with the name of the key log file.
 const keyLogVariable = "UPLINK_KEYLOG"
 
-// openKeyLog opens the key log that the environment names, with a warning, or returns nil.
+// openKeyLog opens the key log that the environment names, and logs a warning. It returns nil if
+// none is named.
 func openKeyLog(cmd *cobra.Command) (io.Writer, error) {
 	path := os.Getenv(keyLogVariable)
 	if path == "" {

@@ -41,7 +41,7 @@ from a call that the dedicated server has acknowledged.`,
 		Version:       newBuild().String(),
 		Args:          usageArgs(noCommand),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		SilenceErrors: true, // report prints them
+		SilenceErrors: true, // report prints errors
 		SilenceUsage:  true,
 	}
 	root.SuggestionsMinimumDistance = 2

@@ -30,7 +30,7 @@ func (o *traceFlags) add(f *pflag.FlagSet, json string) {
 // load loads a trace without damage.
 func (o *traceFlags) load(path string) (*trace.Trace, error) { return loadTrace(path, o.schema) }
 
-// ackHzUsage is the help text of --ack-hz of commands that measure recordings.
+// ackHzUsage is the help of --ack-hz for commands that measure recordings.
 const ackHzUsage = "maximum acks per second; 0: when they pay, as uplink ds sends them"
 
 // addRun adds the flags that bench and analyze share.
@@ -44,7 +44,8 @@ func addRun(f *pflag.FlagSet, c *bench.Config, prior *string, payload string) {
 	f.StringVar(prior, priorFlag, "", "prior from uplink train, instead of the built-in one")
 }
 
-// checked returns a RunE that runs a command after a check of its flags, whose errors are of usage.
+// checked returns a RunE that checks the flags and then runs a command. Errors of the check are
+// usage errors.
 func checked(check func() error, run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(); err != nil {
@@ -54,7 +55,7 @@ func checked(check func() error, run func(*cobra.Command, []string) error) func(
 	}
 }
 
-// measureAll loads and measures traces one after the other, while it shows the progress.
+// measureAll loads and measures traces one after the other, and shows the progress.
 func measureAll[T, R any](
 	cmd *cobra.Command, paths []string, load func(string) (T, error), measure func(T, *progress) (R, error),
 ) ([]R, error) {
@@ -75,7 +76,7 @@ func measureAll[T, R any](
 	return all, nil
 }
 
-// emit writes results as JSON, or else as text.
+// emit writes results as JSON or as text.
 func emit[T any](w io.Writer, asJSON bool, results []T, text func(b *strings.Builder)) error {
 	if asJSON {
 		return writeJSON(w, results)
@@ -86,7 +87,7 @@ func emit[T any](w io.Writer, asJSON bool, results []T, text func(b *strings.Bui
 	return err
 }
 
-// writeFile writes the file that a flag names, if it does.
+// writeFile writes the file that a flag names, if the flag is set.
 func writeFile(flag, path string, content []byte) error {
 	if path == "" {
 		return nil

@@ -14,8 +14,8 @@ import (
 // progressAfter is the time until progress is shown.
 const progressAfter = 2 * time.Second
 
-// line is a status line on a terminal, and nothing elsewhere. Text written to it appears above the
-// line. It is safe for concurrent use.
+// line is a status line on a terminal. If the output is no terminal, it shows nothing. Text written
+// to it appears above the line. It is safe for concurrent use.
 type line struct {
 	w    io.Writer
 	live bool // w is a terminal

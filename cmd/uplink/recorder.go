@@ -21,20 +21,20 @@ import (
 // flushEvery is the interval of flushes. A killed process loses the rows since the last one.
 const flushEvery = 500 * time.Millisecond
 
-// recorder writes frames of one schema to a trace file, once it is started. After the first write
-// error it only counts lost rows. Its methods are safe for concurrent use.
+// recorder writes frames of one schema to a trace file, after start. After the first write error it
+// only counts lost rows. Its methods are safe for concurrent use.
 type recorder struct {
 	schema *schema.Schema
 	path   string
 	log    *slog.Logger
 
-	lost atomic.Uint64 // rows that may not be in the file
+	lost atomic.Uint64 // number of rows that may not be in the file
 	stop func()        // stops flushing; nil before start
 
 	mu      sync.Mutex
 	w       recordWriter
-	pending uint64 // rows that are not flushed
-	err     error  // the first
+	pending uint64 // number of rows that are not flushed
+	err     error  // first error
 }
 
 // recordWriter is implemented by [trace.Writer].
@@ -44,10 +44,11 @@ type recordWriter interface {
 	Close() error
 }
 
-// recordColumns are the columns that precede the schema's columns.
+// recordColumns are the columns before the schema's columns.
 var recordColumns = []string{"player", "sequence", "missed", "received_s"}
 
-// create creates a trace file and its schema file, both or none, and starts recording.
+// create creates a trace file and its schema file, and starts recording. If one fails, neither is
+// created.
 func (r *recorder) create(path string, overwrite bool) error {
 	schemaPath := trace.SchemaPath(path)
 	if overwrite {
@@ -83,7 +84,7 @@ func (r *recorder) start(w recordWriter) {
 		cancel()
 		running.Wait()
 	}
-	r.flush() // the header: the file can be read from now on
+	r.flush() // writes the header, so that the file can be read
 }
 
 func (r *recorder) discard() error {
@@ -93,7 +94,7 @@ func (r *recorder) discard() error {
 	return errors.Join(r.close(), os.Remove(r.path), os.Remove(trace.SchemaPath(r.path)))
 }
 
-// flush flushes rows. The lock is held.
+// flush flushes rows. The caller holds the lock.
 func (r *recorder) flush() {
 	if r.err == nil {
 		r.keep(r.w.Flush())
@@ -101,7 +102,8 @@ func (r *recorder) flush() {
 	}
 }
 
-// keep stops recording at the first error and counts the lost rows. The lock is held.
+// keep stores the first error, which stops recording, and counts the lost rows. The caller holds
+// the lock.
 func (r *recorder) keep(err error) {
 	if err == nil || r.err != nil {
 		return

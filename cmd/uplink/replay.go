@@ -127,7 +127,7 @@ func runReplay(cmd *cobra.Command, path string, o *replayOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	linger := o.link.Drained() // the link may still hold the last frames, and so may the reliable channel
+	linger := o.link.Drained() // the link and the reliable channel may still contain the last frames
 	if o.reliable {
 		linger += time.Second + 2*o.link.RTT
 	}
@@ -170,8 +170,8 @@ func (o *replayOptions) dial(ctx context.Context, keyLog io.Writer, log *slog.Lo
 	return conn, dialHint(err, o.to)
 }
 
-// send plays the trace at its rate until its end or the context's. Frames are skipped while there
-// is no connection, or no room on the reliable channel.
+// send plays the trace at its rate until its end or until the context is done. It skips frames
+// while there is no connection, or no room on the reliable channel.
 func send(ctx context.Context, stream *client.FrameStream, t *trace.Trace, again bool) (skipped int, err error) {
 	tick := time.NewTicker(time.Duration(float64(time.Second) / t.Schema.RateHz()))
 	defer tick.Stop()

@@ -88,7 +88,7 @@ func (o *replayCaptureOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // it is read only
+	defer f.Close() //nolint:errcheck // opened for reading only
 	if o.world != "" {
 		return o.show(cmd, path, untilDone{cmd.Context(), f})
 	}
@@ -178,7 +178,7 @@ func (o *replayCaptureOptions) admit(ctx context.Context, log *slog.Logger, to *
 	switch {
 	case o.admission.key != "":
 		to.Token = func(ctx context.Context, _ uint64) (token.Token, error) {
-			each, err := o.admission.ticket(ctx, o.to, slog.New(slog.DiscardHandler)) // warned above
+			each, err := o.admission.ticket(ctx, o.to, slog.New(slog.DiscardHandler)) // warnings were logged before
 			return each.token, err
 		}
 	case o.admission.token != "":

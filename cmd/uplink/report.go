@@ -97,7 +97,7 @@ func noCommand(root *cobra.Command, args []string) error {
 	return err
 }
 
-// newHelpCommand returns the command help, which, unlike cobra's, fails for an unknown command.
+// newHelpCommand returns the command help. Unlike cobra's, it fails for an unknown command.
 func newHelpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -108,7 +108,7 @@ func newHelpCommand(root *cobra.Command) *cobra.Command {
 		}),
 		RunE: func(_ *cobra.Command, args []string) error {
 			cmd, _, _ := root.Find(args)
-			cmd.InitDefaultHelpFlag() // as Execute does for the command that it runs
+			cmd.InitDefaultHelpFlag() // as Execute does for a command that it runs
 			return cmd.Help()
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, prefix string) (names []string, _ cobra.ShellCompDirective) {
@@ -137,7 +137,7 @@ var wanted = map[string]string{
 	"bool": "true or false",
 }
 
-// flagError adds what was probably meant.
+// flagError adds the most similar flag or the wanted value to an error.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
@@ -155,8 +155,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usageError{err}
 }
 
-// checkFiles returns an error if a flag for a file is set to nothing, as by an unset variable of a
-// shell.
+// checkFiles returns an error if a flag for a file is set to the empty string, for example by an
+// unset shell variable.
 func checkFiles(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if _, ok := fileFlags[f.Name]; ok && f.Value.String() == "" {
@@ -166,9 +166,9 @@ func checkFiles(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// nearest is the flag whose name looks most like one that there is not; "" if none does.
+// nearest returns the flag with the name most similar to name; "" if none is similar.
 func nearest(flags *pflag.FlagSet, name string) (best string) {
-	least := 3 // more than a slip or two
+	least := 3 // a few typing errors at most
 	flags.VisitAll(func(f *pflag.Flag) {
 		d := edits(name, f.Name)
 		if len(name) > 2 && strings.HasPrefix(f.Name, name) {
@@ -181,9 +181,9 @@ func nearest(flags *pflag.FlagSet, name string) (best string) {
 	return best
 }
 
-// edits is how many letters have to be added, left out or changed to make b of a.
+// edits returns the number of letters to insert, delete or replace to turn a into b.
 func edits(a, b string) int {
-	row := make([]int, len(b)+1) // from the letters of a so far
+	row := make([]int, len(b)+1) // edits from the letters of a so far
 	for j := range row {
 		row[j] = j
 	}
@@ -219,7 +219,7 @@ func checkMetrics(addr string) error {
 	return checkAddress("metrics", addr)
 }
 
-// checkServer checks that a flag has the host and the port of a server.
+// checkServer checks that a flag contains the host and the port of a server.
 func checkServer(flag, addr string) error {
 	err := checkAddress(flag, addr)
 	if _, port, _ := net.SplitHostPort(addr); err == nil && port == "0" {
@@ -228,7 +228,7 @@ func checkServer(flag, addr string) error {
 	return err
 }
 
-// writeJSON writes an object, or an array of several.
+// writeJSON writes a single element as an object, and several as an array.
 func writeJSON[T any](w io.Writer, all []T) error {
 	if len(all) == 1 {
 		return encodeJSON(w, all[0])

@@ -8,7 +8,7 @@ import (
 )
 
 // readSecretFile reads a file of at most maxSize bytes that contains a key or another secret. It
-// logs a warning if everybody on the machine may read it.
+// logs a warning if all users of the machine can read the file.
 func readSecretFile(path string, maxSize int64, log *slog.Logger) ([]byte, error) {
 	text, err := readFile(path, maxSize)
 	if err == nil && errors.Is(privatefile.Exposed(path), privatefile.ErrPublic) {

@@ -26,14 +26,14 @@ type soakOptions struct {
 const (
 	hostileFlag = "hostile"
 	fleetFlag   = "fleet"
-	// Defaults of --players with --hostile and with --fleet, and of --for with both.
+	// Defaults of --players with --hostile and with --fleet, and of --for with either.
 	hostilePlayers = 20
 	fleetPlayers   = 200
 	otherFor       = time.Minute
 )
 
-// shared returns --players and --for, with another default of the former, for --hostile and
-// --fleet.
+// shared returns --players and --for for --hostile and --fleet. players is the default of
+// --players.
 func (o *soakOptions) shared(set func(flag string) bool, players int) (int, time.Duration) {
 	duration := otherFor
 	if set("players") {
@@ -116,7 +116,7 @@ func (o *soakOptions) during(
 	return run(func(phase any) {
 		line.clear()
 		if o.json {
-			_ = json.NewEncoder(cmd.OutOrStdout()).Encode(phase) // the reader may be gone
+			_ = json.NewEncoder(cmd.OutOrStdout()).Encode(phase) // fails only if the reader has ended
 		} else {
 			fmt.Fprintln(cmd.OutOrStdout(), phase)
 		}

@@ -135,7 +135,7 @@ func (o *tokenOptions) runIssue(w io.Writer, log *slog.Logger, now time.Time) er
 	return err
 }
 
-// readUserData returns the text of --user-data, or the contents of the file that it names.
+// readUserData returns the text of --user-data, or the contents of the file that the text names.
 func readUserData(text string) ([]byte, error) {
 	if text == "" || text[0] != '@' {
 		return []byte(text), nil
@@ -164,7 +164,7 @@ func readFile(path string, maxSize int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // opened for reading only
 	b, err := io.ReadAll(io.LimitReader(f, maxSize+1))
 	if err == nil && int64(len(b)) > maxSize {
 		err = fmt.Errorf("%s: longer than %d bytes", path, maxSize)
@@ -217,7 +217,7 @@ func (o *tokenOptions) runShow(w io.Writer, log *slog.Logger, now time.Time) err
 	return err
 }
 
-// open adds the encrypted claims. Their expiry replaces the public one.
+// open adds the decrypted claims. Their expiry replaces the public one.
 func (s *shownToken) open(t token.Token, path string, log *slog.Logger) error {
 	key, err := loadKey(path, log, token.ParseKey)
 	if err != nil {
@@ -285,7 +285,7 @@ func dataText(data []byte) string {
 	return fmt.Sprintf("%d bytes, in hex %x", len(data), data)
 }
 
-// issuerSuffix is appended to the name of the server key's file for the issuer key's.
+// issuerSuffix is the suffix of the issuer key's file, after the name of the server key's file.
 const issuerSuffix = ".issuer"
 
 // keyFiles is the output of keygen.
@@ -333,7 +333,7 @@ issuer key on the backend, and remove the old server key when the last token tha
 	return c
 }
 
-// makeKeys writes both files or none.
+// makeKeys writes both files, or neither if one fails.
 func makeKeys(path string) (*keyFiles, error) {
 	key, err := token.NewKey()
 	if err != nil {

@@ -70,7 +70,7 @@ func (o *tuneOptions) check() error {
 	return o.cfg.Validate()
 }
 
-// tuned is the JSON output.
+// tuned is the output as JSON.
 type tuned struct {
 	*tune.Result
 	Schema json.RawMessage `json:"schema"`

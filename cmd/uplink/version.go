@@ -19,11 +19,11 @@ type build struct {
 	Go      string `json:"go"`
 	System  string `json:"system"`
 
-	committed time.Time // zero if it is unknown
+	committed time.Time // time of the commit; zero if it is unknown
 }
 
-// newBuild reads the build information that the Go command has embedded. For a program of go
-// install the version contains the commit.
+// newBuild reads the build information that the Go command has embedded. If the program was built
+// by go install, the version contains the commit.
 func newBuild() build {
 	b := build{Version: "unknown", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
@@ -36,7 +36,7 @@ func newBuild() build {
 		case "vcs.revision":
 			b.Commit = s.Value
 		case "vcs.time":
-			b.committed, _ = time.Parse(time.RFC3339, s.Value) // or zero
+			b.committed, _ = time.Parse(time.RFC3339, s.Value) // zero if invalid
 		case "vcs.modified":
 			b.Changed = s.Value == "true"
 		}

@@ -1,5 +1,5 @@
-// Package analysis shows where the bits of recorded play go, how other predictors compare, and the
-// effect of other resolutions, rates and links.
+// Package analysis shows which fields of recorded play take how many bits, how other predictors
+// compare, and the effect of other resolutions, rates and links.
 package analysis
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// adaptive returns a config for the adaptive codec, without measuring times, whose progress adds
-// the name of some work.
+// adaptive returns a config for the adaptive codec that measures no times. Its progress adds the
+// given name.
 func adaptive(cfg bench.Config, name string) bench.Config {
 	cfg.Schemes, cfg.Untimed = []string{rpcdelta.Adaptive.String()}, true
 	show := cfg.Progress
@@ -36,8 +36,8 @@ func describe(cfg *bench.Config) string {
 	return fmt.Sprintf("%v, seed %d", cfg, cfg.Link.Seed)
 }
 
-// Run analyzes a trace with the adaptive codec. It returns the context's error if that is done. The
-// progress is called from time to time with the current work and its completed share.
+// Run analyzes a trace with the adaptive codec. If ctx is done, it returns the context's error. It
+// calls the progress from time to time with the current step and its completed share.
 func Run(ctx context.Context, t *trace.Trace, cfg bench.Config) (*Report, error) {
 	cfg = adaptive(cfg, t.Name)
 	b := cfg
@@ -103,7 +103,8 @@ func component(name string, c *rpcdelta.ComponentProfile, p *rpcdelta.Profile) C
 	return out
 }
 
-// componentNames are those of a field's columns where each component is one, or numbers.
+// componentNames returns the names of a field's columns if each component has one, otherwise
+// numbers.
 func componentNames(f *schema.Field, n int) []string {
 	out := make([]string, n)
 	for k := range out {
@@ -149,18 +150,18 @@ func (r *Report) price(t *trace.Trace, m *moments, progress func(done float64)) 
 }
 
 // try predicts component k of f with each predictor in all frames that have a baseline, from the
-// values that both ends know then. It returns all predictors, the cheapest first.
+// values that both ends know at that time. It returns all predictors, the cheapest first.
 func try(rows [][]float64, f *field, k int, m *moments) []Predictor {
 	names := f.predictors()
 	n, width := len(m.of), len(names)-1
 	codes := make([]*ideal, len(names))
-	errors := make([][]float64, len(names)) // by frame
+	errors := make([][]float64, len(names)) // errors of each predictor, by frame
 	for i := range names {
 		codes[i], errors[i] = newIdeal(), make([]float64, n)
 	}
 	var seen flags
 	contexts := make([]int, n)
-	fit := newSquares(width - 1) // of all but hold, which adds nothing
+	fit := newSquares(width - 1) // features of all predictors except hold, which would add nothing
 	offsets, ys := make([]float64, n*width), make([]float64, n)
 	bits := make([]float64, len(names))
 	done, learned := 0, 0

@@ -8,15 +8,15 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// field is a field of a trace as predictors see it.
+// field is a field of a trace with the data that predictors need.
 type field struct {
 	schema.Field
-	index    int // in the schema
-	at, n    int // components of a frame
+	index    int // index in the schema
+	at, n    int // components in a frame
 	modulus  []float64
-	limit    float64 // of a quat's smallest three
+	limit    float64 // bound of the smallest three of a quat
 	velocity *field
-	factor   float64 // what a step of the velocity does in one frame: steps, or of a quat radians
+	factor   float64 // change per frame for a step of the velocity, in steps, or in radians for a quat
 }
 
 func fieldsOf(s *schema.Schema) []*field {
@@ -38,7 +38,7 @@ func fieldsOf(s *schema.Schema) []*field {
 		if x.Kind != schema.KindQuat {
 			x.factor /= x.Resolution
 		}
-		if math.Abs(x.factor) < 1<<21 { // as far as the codec reads one
+		if math.Abs(x.factor) < 1<<21 { // range that the codec supports
 			x.velocity = v
 		}
 	}
@@ -77,7 +77,7 @@ func (f *field) predicted() bool {
 	return f.n > 0 && f.Kind != schema.KindBits && f.Kind != schema.KindBool
 }
 
-// components is how many of its components are predicted: of a quat all but the index.
+// components returns the number of predicted components: all, except the index of a quat.
 func (f *field) components() int {
 	if f.Kind == schema.KindQuat {
 		return 3
@@ -85,11 +85,11 @@ func (f *field) components() int {
 	return f.n
 }
 
-// flagged reports whether each component has an unchanged flag of its own; a quaternion has one for
-// all its components.
+// flagged reports whether each component has an unchanged flag of its own. A quaternion has one
+// flag for all its components.
 func (f *field) flagged() bool { return f.Kind != schema.KindQuat }
 
-// measured reports whether the field is quantized, so that it has an error.
+// measured reports whether the field is quantized and therefore has a rounding error.
 func (f *field) measured() bool {
 	switch f.Kind {
 	case schema.KindVec2, schema.KindVec3, schema.KindScalar, schema.KindAngle, schema.KindQuat, schema.KindUnitVec:

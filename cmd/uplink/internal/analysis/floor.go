@@ -12,7 +12,7 @@ import (
 // Bill contains the bits per frame of a field.
 type Bill struct {
 	Field  string
-	Flags  float64 // what changed, indexes and bits
+	Flags  float64 // change flags, indexes and bit sets
 	Values float64
 }
 
@@ -48,7 +48,7 @@ func (s *series) price(f *field) Bill {
 		return b
 	}
 	c := contexts{}
-	var earlier [][]float64 // surprise by frame of each component before, NaN none
+	var earlier [][]float64 // surprise of each earlier component, by frame; NaN: none
 	for k := range f.components() {
 		var z noise
 		var xs [][]float64
@@ -85,14 +85,14 @@ func (s *series) price(f *field) Bill {
 	return b
 }
 
-// judge sets the clues: magnitudes over frames of the past that end with the baseline, and over
-// frames of the future that begin where this one's own steps end.
+// judge sets the clues for the width of the noise in frame t: mean magnitudes over past frames up
+// to the baseline, and over future frames from the first one whose steps do not overlap frame t's.
 func (s *series) judge(z *noise, e, y []float64, at []int, earlier [][]float64) {
 	mags := slices.Repeat([]float64{math.NaN()}, len(s.rows))
 	for i, t := range at {
 		mags[t] = e[i]
 	}
-	before := func(back, t int) float64 { // of the component so many before
+	before := func(back, t int) float64 { // value of the component back places earlier in coding order
 		if k := len(earlier) - back; k >= 0 && !math.IsNaN(earlier[k][t]) {
 			return earlier[k][t]
 		}
@@ -109,7 +109,7 @@ func (s *series) judge(z *noise, e, y []float64, at []int, earlier [][]float64) 
 	}
 }
 
-// surprise is the mean of what was coded before in frame t.
+// surprise returns the mean surprise of the components coded earlier in frame t.
 func (s *series) surprise(t int) float64 {
 	sum, n := 0.0, 0.0
 	for _, v := range s.seen {
@@ -121,7 +121,7 @@ func (s *series) surprise(t int) float64 {
 	return sum / max(n, 1)
 }
 
-// nearby is the mean magnitude of the w frames up to t-d and the w from t+d on.
+// nearby returns the mean magnitude over the w frames up to t-d and the w frames from t+d on.
 func (s *series) nearby(mags []float64, t, w int) float64 {
 	sum, n := .3, .3
 	add := func(i int) {
@@ -137,7 +137,7 @@ func (s *series) nearby(mags []float64, t, w int) float64 {
 	return sum / n
 }
 
-// contexts count how often a flag was false and true, by what was known.
+// contexts counts false and true flags, by the context that was known.
 type contexts map[uint64]*[2]float64
 
 func (c contexts) add(key uint64, yes bool) {
@@ -161,7 +161,7 @@ func (c contexts) bits() float64 {
 	return sum
 }
 
-// flag counts whether component k of f changed, and says whether it did not.
+// flag counts whether component k of f changed in its context, and reports whether it did not.
 func (s *series) flag(f *field, k, t int, c contexts) (held bool) {
 	b := t - s.d
 	same := func(j, n, m int) uint64 { return uint64(index(s.rows[n][f.at+j] == s.rows[m][f.at+j])) }
@@ -203,8 +203,8 @@ func (s *series) bits(f *field) float64 {
 	return c.bits()
 }
 
-// indexes is the entropy of a quat's index, given that of the baseline and how
-// close its largest element is to the next.
+// indexes returns the entropy of a quat's index, given the baseline's index and the difference of
+// its two largest elements.
 func (s *series) indexes(f *field) float64 {
 	c := contexts{}
 	for t := s.first; t < len(s.rows); t++ {
@@ -220,8 +220,7 @@ func (s *series) indexes(f *field) float64 {
 	return c.bits()
 }
 
-// common is the entropy of the values that component k of f takes, without regard to what it was
-// before.
+// common returns the entropy of the values of component k of f, independent of earlier values.
 func (s *series) common(f *field, k int, at []int) float64 {
 	counts := map[float64]float64{}
 	for _, t := range at {

@@ -8,9 +8,9 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// features are what component k of f is predicted from at frame n: its own past
-// and its neighbors', all that the fields coded before it show, and what its
-// derivative says. y is its offset from the reference.
+// features appends the features that predict component k of f at frame n: its past and its
+// neighbors', all that earlier coded fields show, and the derivative. y is the component's offset
+// from the reference.
 func (s *series) features(f *field, k, n int, x []float64) (_ []float64, y float64) {
 	b := n - s.d
 	x = append(x[:0], 1)
@@ -41,7 +41,7 @@ func (s *series) features(f *field, k, n int, x []float64) (_ []float64, y float
 	return x, y
 }
 
-// shown appends what field g, coded before f, shows.
+// shown appends the features that field g shows, which is coded before f.
 func (s *series) shown(f, g *field, n int, x []float64) []float64 {
 	b := n - s.d
 	switch g.Kind {
@@ -67,8 +67,8 @@ func (s *series) shown(f, g *field, n int, x []float64) []float64 {
 	return x
 }
 
-// turns appends where rotations lead, in the coordinates in which the true
-// orientation is sent.
+// turns appends the predictions of rotations, in the coordinates in which the actual orientation is
+// sent.
 func (s *series) turns(f *field, k, n int, x []float64) (_ []float64, y float64) {
 	b := n - s.d
 	big := int(s.rows[n][f.at])
@@ -111,7 +111,7 @@ func (s *series) turns(f *field, k, n int, x []float64) (_ []float64, y float64)
 	return x, s.rows[n][f.at+1+k] - from[k]
 }
 
-// margin is how many frames before the baseline are read.
+// margin is the number of frames before the baseline that features read.
 const margin = 8
 
 // series is a trace in coding order.
@@ -119,8 +119,8 @@ type series struct {
 	rows   [][]float64
 	fields []*field
 	d      int
-	first  int         // first frame that is priced
-	seen   [][]float64 // surprise of the components priced so far, by frame
+	first  int         // first frame that is counted
+	seen   [][]float64 // surprise of the components counted so far, by frame
 }
 
 func newSeries(t *trace.Trace, d int) *series {
@@ -136,7 +136,7 @@ func newSeries(t *trace.Trace, d int) *series {
 	return s
 }
 
-// rankOf orders fields: those that say something of others come first.
+// rankOf orders fields: fields that predict others come first.
 func rankOf(all []*field, f *field) int {
 	if slices.ContainsFunc(all, func(g *field) bool { return g.Velocity == f.Name }) {
 		return 1
@@ -153,7 +153,8 @@ func rankOf(all []*field, f *field) int {
 	}
 }
 
-// diff is the way from frame m to frame n of component at, the shorter one for an angle.
+// diff returns the change of component at from frame m to frame n, in the shorter direction for an
+// angle.
 func (s *series) diff(f *field, at, n, m int) float64 {
 	x := s.rows[n][at] - s.rows[m][at]
 	if f.Kind == schema.KindAngle {

@@ -2,11 +2,11 @@ package analysis
 
 import "math"
 
-// block is how many frames share one set of weights.
+// block is the number of frames that share one set of weights.
 const block = 1500
 
-// hindsight fits the features of each block of frames to the offsets, on the
-// very frames that are then predicted, and gives what is left.
+// hindsight fits the features of each block of frames to the offsets of the same frames, and
+// returns the residuals.
 func hindsight(x [][]float64, y []float64) []float64 {
 	e := make([]float64, len(y))
 	for from := 0; from < len(y); {
@@ -20,7 +20,7 @@ func hindsight(x [][]float64, y []float64) []float64 {
 	return e
 }
 
-// left sets e to what weights w leave of the offsets.
+// left sets e to the residuals of the offsets with weights w.
 func left(x [][]float64, y, e, w []float64) {
 	for t, r := range x {
 		e[t] = y[t]
@@ -31,7 +31,7 @@ func left(x [][]float64, y, e, w []float64) {
 }
 
 // fit returns the weights of the features. The noise model has the width of the nearby residuals
-// and heavier tails than a Gaussian.
+// and heavier tails than a Gaussian distribution.
 func fit(x [][]float64, y []float64) (w []float64) {
 	n := len(x[0])
 	e := append([]float64(nil), y...)
@@ -74,7 +74,7 @@ func fit(x [][]float64, y []float64) (w []float64) {
 	return w
 }
 
-// around is the mean magnitude over w frames either way.
+// around returns the mean magnitude over w frames in both directions.
 func around(e []float64, w int) []float64 {
 	sum := make([]float64, len(e)+1)
 	for i, v := range e {
@@ -88,7 +88,7 @@ func around(e []float64, w int) []float64 {
 	return out
 }
 
-// solve solves symmetric equations of which the upper half is given, the right
+// solve solves symmetric linear equations. a contains the upper half of the matrix, and the right
 // side in the last column.
 func solve(a [][]float64) []float64 {
 	n := len(a)
@@ -123,7 +123,7 @@ func solve(a [][]float64) []float64 {
 // clues is the number of inputs that predict the width of the noise of one value.
 const clues = 8
 
-// noise is the residuals of one component, with what hints at their width.
+// noise contains the residuals of one component, with clues to their width.
 type noise struct {
 	e     []float64
 	clues [][clues]float64
@@ -139,8 +139,8 @@ func (z *noise) level(t int) float64 {
 	return max(-4, min(20, l))
 }
 
-// fit finds how the clues make a width, and the shape of the noise, that code
-// the very same residuals best, and gives the bits of each.
+// fit fits the width as a function of the clues, and the shape of the noise, to these residuals at
+// minimum cost. It returns the bits of each residual.
 func (z *noise) fit() []float64 {
 	z.w = [clues]float64{0, .3, .4, .3}
 	z.mix = even()

@@ -34,7 +34,7 @@ func (f *field) predictors() []string {
 	return append(out, leastSquares)
 }
 
-// view is one frame of a field, and what it may be predicted from.
+// view is one frame of a field, with the frames that can predict it.
 type view struct {
 	*field
 	rows [][]float64
@@ -44,8 +44,8 @@ type view struct {
 
 func (v *view) x(n, k int) float64 { return v.rows[n][v.at+k] }
 
-// offsets appends, for component k, where the field's predictors lead from the reference, but for
-// least squares, and gives where it is.
+// offsets appends the predicted offsets of component k from the reference, one for each predictor
+// of the field except least squares. y is the actual offset.
 func (v *view) offsets(k int, to []float64) (_ []float64, y float64) {
 	if v.Kind == schema.KindQuat {
 		return v.turns(k, to)
@@ -65,8 +65,8 @@ func (v *view) offsets(k int, to []float64) (_ []float64, y float64) {
 	return to, v.wrap(k, v.x(v.n, k)-v.x(v.base, k))
 }
 
-// context returns the context of component k's unchanged flag: whether the component changed before
-// its baseline, and over the distance.
+// context returns the context of component k's unchanged flag: whether the component changed in the
+// frame before its baseline, and over the distance.
 func (v *view) context(k int) (c int) {
 	if v.prior >= 0 && v.x(v.base, k) != v.x(v.prior, k) {
 		c = 1
@@ -110,23 +110,23 @@ func (v *view) turns(k int, to []float64) (_ []float64, y float64) {
 	return to, v.x(v.n, 1+k) - held
 }
 
-// moment is what one frame may be predicted from: numbers of frames that the server was known to
-// hold, -1 none.
+// moment lists the frames that one frame may be predicted from: numbers of frames that the server
+// was known to hold, -1 for none.
 type moment struct {
-	base  int // the newest
-	prior int // the newest before it
-	far   int // the newest at least as far before it as it is old
+	base  int // newest known frame
+	prior int // newest known frame before base
+	far   int // newest known frame at least as far before base as base is old
 }
 
 type moments struct {
 	of    []moment
-	known []bool // by frame: it came, and in time
+	known []bool // by frame: whether it arrived in time
 }
 
-// reach is how far before a baseline others are looked for.
+// reach is the number of frames before a baseline that are searched.
 const reach = 64
 
-// newMoments returns the moments of a trace: over a link or at a fixed distance, as cfg sets.
+// newMoments returns the moments of a trace, over the link or at the fixed distance of cfg.
 func newMoments(ctx context.Context, t *trace.Trace, cfg bench.Config) (*moments, error) {
 	n := len(t.Frames)
 	m := &moments{of: make([]moment, n), known: slices.Repeat([]bool{true}, n)}
@@ -162,15 +162,16 @@ func (m *moments) newest(n int) int {
 	return -1
 }
 
-// squares fits a weighted sum of features by recursive least squares, with exponential forgetting
-// and lower weights of outliers.
+// squares fits a weighted sum of features by recursive least squares. Old samples are forgotten
+// exponentially, and outliers have lower weights.
 type squares struct {
 	w, gain []float64
 	p       [][]float64 // inverse of the features' correlation
 	width   float64     // mean magnitude of errors
 }
 
-// Of the fit: how much of a sample is left after another one, and how sure the first weights are.
+// fade is the weight of a sample relative to the next one. loose is the initial uncertainty of the
+// weights.
 const (
 	fade  = .999
 	loose = 1
@@ -195,7 +196,7 @@ func (s *squares) predict(x []float64) (y float64) {
 func (s *squares) learn(x []float64, y float64) {
 	e := y - s.predict(x)
 	width := s.width + .3
-	noise := width/4 + e*e/width // loud times count for less, but not for so little that nothing new is learned
+	noise := width/4 + e*e/width // larger errors weigh less, but enough to learn from them
 	s.width += (min(max(e, -e), 8*s.width+8) - s.width) / 24
 	sum := fade * noise
 	for i := range x {
@@ -214,7 +215,7 @@ func (s *squares) learn(x []float64, y float64) {
 			s.p[i][j], s.p[j][i] = v, v
 		}
 	}
-	for i := range x { // what is not seen for long gets no looser than it was
+	for i := range x { // features not seen for long do not become less certain than initially
 		if v := s.p[i][i]; v > loose {
 			k := math.Sqrt(loose / v)
 			for j := range x {

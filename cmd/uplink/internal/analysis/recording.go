@@ -13,11 +13,11 @@ import (
 // Recording is a trace with the values that were recorded.
 type Recording struct {
 	*trace.Trace
-	values [][]float64 // by field, those of all rows
+	values [][]float64 // values of all rows, by field
 }
 
-// Load reads a trace and its values. Errors are those of package trace: they name the file, the row
-// and the column. A damaged trace has the rows before the damage.
+// Load reads a trace and its values. Errors of package trace name the file, the row and the column.
+// A damaged trace has the rows before the damage.
 func Load(path string, s *schema.Schema) (_ *Recording, err error) {
 	t, damaged := trace.Load(path, s)
 	if t == nil {
@@ -41,7 +41,7 @@ func Load(path string, s *schema.Schema) (_ *Recording, err error) {
 	return r, damaged
 }
 
-// Restored returns a trace as a recording of the values that its frames have.
+// Restored returns a recording of a trace's own frames: its values are the restored ones.
 func Restored(t *trace.Trace) *Recording {
 	r := &Recording{Trace: t, values: make([][]float64, len(t.Schema.Fields()))}
 	for n := range t.Frames {
@@ -52,16 +52,16 @@ func Restored(t *trace.Trace) *Recording {
 	return r
 }
 
-// Values are what was recorded of a field in a row; valid as long as r, and read only. A byte
-// string has none.
+// Values returns the recorded values of a field in a row. The slice is read-only and valid as long
+// as r. It is empty for a byte string.
 func (r *Recording) Values(row, field int) []float64 {
 	all := r.values[field]
 	n := len(all) / len(r.Frames)
 	return all[row*n : (row+1)*n]
 }
 
-// RoundingError is how far the frames are from what was recorded of a field, at most, in the unit
-// of [Error].
+// RoundingError returns the maximum difference between frames and recorded values of a field, in
+// the unit of [Error].
 func (r *Recording) RoundingError(index int) (most float64) {
 	f := fieldsOf(r.Schema)[index]
 	if !f.measured() {
@@ -75,8 +75,8 @@ func (r *Recording) RoundingError(index int) (most float64) {
 	return most
 }
 
-// As is every stride-th row of the recording as a trace of another schema, which has the same
-// fields at another resolution and rate. An error names the row.
+// As returns every stride-th row of the recording as a trace of schema s, which has the same fields
+// at another resolution and rate. An error names the row.
 func (r *Recording) As(s *schema.Schema, stride int) (*Recording, error) {
 	out := &Recording{Trace: &trace.Trace{Name: r.Name, Schema: s}, values: make([][]float64, len(r.values))}
 	same := fieldsOf(s)
@@ -103,8 +103,9 @@ func (r *Recording) As(s *schema.Schema, stride int) (*Recording, error) {
 	return out, nil
 }
 
-// Off is how far values a of a field of that kind are from b: the distance of vectors; of scalars
-// and angles the largest difference; of rotations and directions the angle in degrees.
+// Off returns the difference between values a and b of a field of kind k: the distance of vectors,
+// the largest difference of scalars and angles, or the angle of rotations and directions in
+// degrees.
 func Off(k schema.Kind, a, b []float64) (e float64) {
 	switch k {
 	case schema.KindQuat:
@@ -130,7 +131,8 @@ func Off(k schema.Kind, a, b []float64) (e float64) {
 
 func degrees(radians float64) float64 { return radians * 180 / math.Pi }
 
-// angle is that between two vectors, or with either way round the least.
+// angle returns the angle between two vectors. If either is set, it is the smaller of the angles to
+// b and -b.
 func angle(a, b []float64, either bool) float64 {
 	na, nb := length(a), length(b)
 	if na == 0 || nb == 0 {
@@ -144,7 +146,7 @@ func angle(a, b []float64, either bool) float64 {
 	if either && dot < 0 {
 		sign = -1
 	}
-	for i := range a { // by the sine of half of it: exact where it is small
+	for i := range a { // by the sine of half the angle, which is exact for small angles
 		x, y := a[i]/na, sign*b[i]/nb
 		sum, diff = math.Hypot(sum, x+y), math.Hypot(diff, x-y)
 	}
@@ -158,8 +160,8 @@ func length(v []float64) (n float64) {
 	return n
 }
 
-// coarser is the schema with each resolution so many times as coarse, at another rate. Fields that
-// are divided into bits lose or gain them.
+// coarser returns the schema with all resolutions multiplied by factor, and with another rate.
+// Fields with a number of bits lose or gain bits.
 func coarser(s *schema.Schema, factor, rateHz float64) (*schema.Schema, error) {
 	fields := slices.Clone(s.Fields())
 	for i := range fields {

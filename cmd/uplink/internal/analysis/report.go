@@ -49,13 +49,13 @@ type Field struct {
 type Component struct {
 	Name string  `json:"name"`
 	Bits float64 `json:"bits"`
-	// Held is the share of frames in which it was equal to its reference, Zeros the share of exact
-	// forecasts among frames with a residual.
+	// Held is the share of frames in which the component equaled its reference. Zeros is the share
+	// of exact predictions among frames with a residual.
 	Held  float64 `json:"held"`
 	Zeros float64 `json:"zeros"`
 	// Used contains the share of each predictor of the codec.
 	Used []Share `json:"used,omitempty"`
-	// Predictors contains the results of other predictors, each used alone, the cheapest first.
+	// Predictors contains the result of each other predictor used alone, the cheapest first.
 	Predictors []Predictor `json:"predictors,omitempty"`
 }
 
@@ -65,9 +65,9 @@ type Share struct {
 	Share float64 `json:"share"`
 }
 
-// Predictor is the result of one predictor for a component, over all frames with a baseline: its
-// residuals in steps, and the Bits of a flag and, if the component changed, of an ideal adaptive
-// code ([ideal]). All models learn from frames that both ends know.
+// Predictor is the result of one predictor for a component, over all frames with a baseline. It has
+// the residuals in steps, and the Bits of a flag plus, if the component changed, of an ideal
+// adaptive code ([ideal]). All models learn only from frames that both ends know.
 type Predictor struct {
 	Name string  `json:"name"`
 	Bits float64 `json:"bits"`
@@ -218,7 +218,7 @@ type pageField struct {
 	Chart template.HTML
 }
 
-// Floor is the field's, where it has one.
+// Floor returns the field's FloorBits, which must not be nil.
 func (f *pageField) Floor() float64 { return *f.FloorBits }
 
 // HTML formats reports as one page without scripts and external resources.

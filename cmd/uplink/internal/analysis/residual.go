@@ -8,17 +8,16 @@ import (
 
 // Stats describes residuals, in steps.
 type Stats struct {
-	// Mean is the mean magnitude; P50, P90 and P99 are magnitudes that so many percent are not
-	// above.
+	// Mean is the mean magnitude. P50, P90 and P99 are percentiles of the magnitude.
 	Mean float64 `json:"mean_abs"`
 	P50  float64 `json:"p50"`
 	P90  float64 `json:"p90"`
 	P99  float64 `json:"p99"`
 	// Zeros is the share of residuals that are 0.
 	Zeros float64 `json:"zeros"`
-	// Entropy is that of the values as they occurred, in bits: what a code takes that knows how
-	// frequent each is, but nothing of their order. Of few residuals it says too little: most
-	// values are then seen once.
+	// Entropy is the entropy of the values in bits: the cost of a code that knows the frequency of
+	// each value, but ignores their order. For few residuals it is too low, because most values
+	// occur only once.
 	Entropy float64 `json:"entropy_bits"`
 }
 
@@ -58,7 +57,7 @@ const (
 
 var spread = [widths]float64{.25, .5, 1, 2, 4}
 
-// mixture is how much each of several distributions weighs, of light to heavy tails and of several
+// mixture contains the weights of several distributions, with light to heavy tails and several
 // widths.
 type mixture [parts]float64
 
@@ -69,8 +68,8 @@ func even() (m mixture) {
 	return m
 }
 
-// chance is that of a residual that rounds to e, in steps, where the base-2 logarithm of its
-// magnitude is expected to be l. each is filled with the distributions' parts of it.
+// chance returns the probability of a residual that rounds to e, in steps. l is the expected base-2
+// logarithm of its magnitude. each receives the contributions of the distributions.
 func (m *mixture) chance(e, l float64, each *[parts]float64) float64 {
 	s := math.Exp2(l)
 	e = math.Abs(e)
@@ -84,7 +83,7 @@ func (m *mixture) chance(e, l float64, each *[parts]float64) float64 {
 	return sum
 }
 
-// log2 is that of a magnitude in steps, defined at 0.
+// log2 returns the base-2 logarithm of a magnitude in steps. It is defined at 0.
 func log2(x float64) float64 { return math.Log2(math.Abs(x) + .3) }
 
 func cdf(shape int, x float64) float64 {
@@ -101,11 +100,11 @@ func cdf(shape int, x float64) float64 {
 	return .5 + x/(2*math.Sqrt(2+x*x))
 }
 
-// flags is an ideal adaptive code of flags, each with one of four contexts. The zero value has
-// learned nothing.
+// flags is an ideal adaptive code of flags in one of four contexts each. The zero value has learned
+// nothing.
 type flags struct{ seen [4][2]float64 }
 
-// recent is how many flags of a context count.
+// recent is the number of past flags of a context that count.
 const recent = 255
 
 func (f *flags) bits(context int, yes bool) float64 {
@@ -129,9 +128,9 @@ func index(b bool) int {
 	return 0
 }
 
-// ideal is an ideal adaptive code of residuals: a [mixture] whose weights are learned, about a
-// width that follows the residuals that were learned before, the way the codec adaptive follows
-// them: fast, slowly, and the very last. It has neither flags nor tables, and rounds nothing.
+// ideal is an ideal adaptive code of residuals. It is a [mixture] with learned weights around a
+// width that follows earlier residuals as the codec adaptive does: by a fast average, a slow
+// average, and the last residual. It has neither flags nor tables, and rounds nothing.
 type ideal struct {
 	mix              mixture
 	counts           mixture
@@ -157,7 +156,7 @@ func (c *ideal) bits(e float64) float64 {
 	return -math.Log2(c.mix.chance(e, c.level(), &each))
 }
 
-// forget is the share of what was learned that stays with each residual.
+// forget is the factor by which each residual reduces the weight of earlier ones.
 const forget = .999
 
 func (c *ideal) learn(e float64) {

@@ -19,12 +19,12 @@ import (
 type Grid struct {
 	// Resolutions are factors on every field's step: 2 is twice as coarse.
 	Resolutions []float64
-	// Redundancies are as rpcdelta.EncoderConfig has them.
+	// Redundancies are values of rpcdelta.EncoderConfig.Redundancy.
 	Redundancies []int
-	// Losses are shares of datagrams, 0 to 1, each way.
+	// Losses are shares of lost datagrams in each direction, 0 to 1.
 	Losses []float64
-	// Rates are in calls per second; each divides the trace's. Default: the trace's, and half of
-	// it.
+	// Rates are in calls per second. Each divides the rate of the trace. The default is the rate of
+	// the trace, and half of it.
 	Rates []float64
 }
 
@@ -58,9 +58,9 @@ type Case struct {
 	Errors []Error `json:"errors"`
 }
 
-// Cost is what recordings take, on average over their frames: Bits of payload and header a sent
-// frame, Kbits of a client's datagrams a second with all that is around them, and the share of
-// frames that came in time.
+// Cost is the mean cost of recordings. Bits is the size of payload and header per sent frame. Kbits
+// is the bandwidth of a client's datagrams with all headers, in kbit/s. The last field is the share
+// of frames that arrived in time.
 type Cost struct {
 	Bits      float64 `json:"bits"`
 	Kbits     float64 `json:"kbit_per_s"`
@@ -80,9 +80,9 @@ func (r *Recording) Cost(ctx context.Context, cfg bench.Config) (c Cost, arrived
 	return c, counts.Arrived, nil
 }
 
-// Error is how far what a server has of a field is from what was recorded, over all recorded rows:
-// the newest frame that came, of those up to the row. Vectors and scalars have the unit of their
-// columns, angles, rotations and directions are in degrees.
+// Error describes the difference between the server's and the recorded value of a field, over all
+// recorded rows. The server's value is that of the newest frame up to the row that arrived. Vectors
+// and scalars have the unit of their columns; angles, rotations and directions are in degrees.
 type Error struct {
 	Field string  `json:"field"`
 	Mean  float64 `json:"mean"`
@@ -115,7 +115,7 @@ func WhatIf(ctx context.Context, r *Recording, g Grid, cfg bench.Config) (*Outco
 			}
 		}
 	}
-	var mu sync.Mutex // of progress
+	var mu sync.Mutex // guards progress
 	done := 0
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -154,14 +154,14 @@ func (r *Recording) runCase(ctx context.Context, c *Case, cfg bench.Config) erro
 	return nil
 }
 
-// errors compares what came of the frames that were sent with what was recorded.
+// errors compares the recorded values with the frames that arrived.
 func (r *Recording) errors(sent *Recording, arrived []bool, stride int) (out []Error) {
 	for _, f := range fieldsOf(sent.Schema) {
 		if !f.measured() {
 			continue
 		}
 		var all []float64
-		var have []float64 // at the server
+		var have []float64 // newest values at the server
 		for n := range r.Frames {
 			if n%stride == 0 && arrived[n/stride] {
 				have = sent.Schema.RestoreField(have[:0], &sent.Frames[n/stride], f.index)

@@ -25,12 +25,13 @@ import (
 
 // Config configures a [Backend].
 type Config struct {
-	// Store has the directory of servers. It is served below /fleet/ too.
+	// Store contains the directory of servers. It is also served below /fleet/.
 	Store fleet.Store
 	// GameSecret authorizes the game's login service to request tokens, and is the password of the
-	// page. FleetSecret authorizes servers. An empty one authorizes the programs of this machine.
+	// page. FleetSecret authorizes servers. An empty secret authorizes all programs on this
+	// machine.
 	GameSecret, FleetSecret string
-	// Lifetime is that of tokens.
+	// Lifetime is the lifetime of tokens.
 	Lifetime time.Duration
 	Log      *slog.Logger
 }
@@ -44,8 +45,8 @@ type Backend struct {
 	keys []token.IssuerKey
 }
 
-// New returns a Backend that issues tokens with these keys, of which the first one is for servers
-// that announce no key.
+// New returns a Backend that issues tokens with these keys. The first key is for servers that
+// announce no key.
 func New(cfg Config, keys []token.IssuerKey) *Backend {
 	b := &Backend{cfg: cfg, mux: http.NewServeMux(), keys: keys}
 	b.mux.Handle("/fleet/", http.StripPrefix("/fleet", httpstore.Handler(cfg.Store, cfg.FleetSecret)))
@@ -63,7 +64,7 @@ func (b *Backend) SetKeys(keys []token.IssuerKey) {
 	b.keys = keys
 }
 
-// key returns the key for tokens of a server that announces this id.
+// key returns the key for tokens of a server that announces the given key id.
 func (b *Backend) key(id string) (token.IssuerKey, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,13 +83,13 @@ func (b *Backend) ServeHTTP(w http.ResponseWriter, r *http.Request) { b.mux.Serv
 // authenticated.
 type Request struct {
 	Client   uint64            `json:"client,string"`       // client id of the player
-	Labels   map[string]string `json:"labels,omitempty"`    // that the server must have
-	Server   string            `json:"server,omitempty"`    // its name; empty: any
+	Labels   map[string]string `json:"labels,omitempty"`    // labels that the server must have
+	Server   string            `json:"server,omitempty"`    // name of the server; empty: any
 	Avoid    []netip.AddrPort  `json:"avoid,omitempty"`     // addresses of servers that do not answer the player
 	UserData []byte            `json:"user_data,omitempty"` // for the game on the server
 }
 
-// Answer is the answer to it.
+// Answer is the answer to a Request.
 type Answer struct {
 	Name    string         `json:"name"`
 	Server  netip.AddrPort `json:"server"` // to dial
@@ -118,7 +119,7 @@ func (b *Backend) issue(w http.ResponseWriter, r *http.Request) {
 		b.cfg.Log.Debug("token issued", "client", q.Client, "server", a.Name, "token", a.Token.ID())
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store") // the token is a secret
-		_ = json.NewEncoder(w).Encode(a)            // the client has gone
+		_ = json.NewEncoder(w).Encode(a)            // fails only if the client has disconnected
 	}
 }
 
@@ -162,8 +163,8 @@ func (b *Backend) choose(r *http.Request, q *Request) (a Answer, err error) {
 	return Answer{s.Name, s.Addrs[0], t, t.Expires()}, err
 }
 
-// mayLook reports whether a request has the game's secret, as a bearer token or as a password, and
-// otherwise answers it.
+// mayLook reports whether a request has the game's secret, as a bearer token or as a password. If
+// not, it answers the request.
 func (b *Backend) mayLook(w http.ResponseWriter, r *http.Request) bool {
 	if _, password, ok := r.BasicAuth(); ok {
 		r.Header.Set("Authorization", "Bearer "+password)
@@ -188,7 +189,7 @@ func (b *Backend) servers(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(servers) // the client has gone
+	_ = json.NewEncoder(w).Encode(servers) // fails only if the client has disconnected
 }
 
 //go:embed page.html

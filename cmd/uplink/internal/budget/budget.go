@@ -8,8 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Default is the limit of commands that read captures, in bytes. With the reader, less than 48 MiB
-// are in use.
+// Default is the limit of commands that read captures, in bytes. Including the reader, they use
+// less than 48 MiB.
 const Default = 32 << 20
 
 // Budget is an amount of memory. Sizes are conservative estimates. Not safe for concurrent use.
@@ -36,7 +36,8 @@ func (e *Error) Error() string {
 // Take reserves bytes. If fewer are left, it reserves none and returns an [Error].
 func (b *Budget) Take(bytes int) error { return b.take(bytes, 0) }
 
-// TakeMost is Take for the larger part of a file's needs: it leaves a quarter of the budget.
+// TakeMost is Take for the largest part of a file's needs. It leaves at least a quarter of the
+// budget.
 func (b *Budget) TakeMost(bytes int) error { return b.take(bytes, b.limit/4) }
 
 func (b *Budget) take(bytes int, leave int64) error {
@@ -53,12 +54,12 @@ func (b *Budget) Return(bytes int) { b.left += int64(bytes) }
 // Sizes in bytes, measured.
 const (
 	schemaSize    = 2 << 10
-	schemaPerByte = 10 // of the file
+	schemaPerByte = 10 // bytes per byte of the file
 	priorSize     = 80 << 10
-	priorPerByte  = 14 // of the file
+	priorPerByte  = 14 // bytes per byte of the file
 	modelSize     = 8 << 10
-	perComponent  = 360 // of a model
-	perField      = 512 // of a model
+	perComponent  = 360 // bytes per component of a model
+	perField      = 512 // bytes per field of a model
 )
 
 // Schema reserves memory for a schema file and parses it.

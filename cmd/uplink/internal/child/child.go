@@ -1,5 +1,5 @@
-// Package child runs this program as another process, and calls it by lines of JSON over its input
-// and output.
+// Package child runs this program as another process, and calls it by lines of JSON over its
+// standard input and output.
 package child
 
 import (
@@ -12,7 +12,7 @@ import (
 	"os/exec"
 )
 
-// pipe is one end of the connection of both processes.
+// pipe is one end of the connection between the two processes.
 type pipe struct {
 	io.Reader
 	io.Writer
@@ -21,8 +21,8 @@ type pipe struct {
 
 const service = "Service"
 
-// Serve answers the calls of the process that started this one, until in ends: those of the methods
-// of receiver that have the form of package net/rpc.
+// Serve answers the calls of the parent process until in ends. It calls the methods of receiver
+// that have the form of package net/rpc.
 func Serve(in io.Reader, out io.Writer, receiver any) error {
 	s := rpc.NewServer()
 	if err := s.RegisterName(service, receiver); err != nil {
@@ -38,8 +38,8 @@ type Process struct {
 	client *rpc.Client
 }
 
-// Start starts this program with a command, which calls [Serve]. Its standard error is that of this
-// process.
+// Start starts this program with a command that calls [Serve]. The new process inherits the
+// standard error.
 func Start(command string, args ...string) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -61,7 +61,7 @@ func Start(command string, args ...string) (*Process, error) {
 	return &Process{cmd, jsonrpc.NewClient(pipe{out, in, in})}, nil
 }
 
-// Call calls a method of the process. Errors of the method are [rpc.ServerError].
+// Call calls a method of the process. Errors of the method have the type [rpc.ServerError].
 func (p *Process) Call(method string, args, reply any) error {
 	err := p.client.Call(service+"."+method, args, reply)
 	if err != nil && !errors.As(err, new(rpc.ServerError)) {
@@ -74,7 +74,7 @@ func (p *Process) Call(method string, args, reply any) error {
 func (p *Process) Kill() error {
 	err := p.cmd.Process.Kill()
 	_ = p.client.Close()
-	_ = p.cmd.Wait() // reports that it was killed
+	_ = p.cmd.Wait() // reports that the process was killed
 	return err
 }
 

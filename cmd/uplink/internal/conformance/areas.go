@@ -34,7 +34,7 @@ func (t *tester) town(types int) (*town, error) {
 	return w, nil
 }
 
-// step makes the next snapshot. Now and then an object goes to up to two other areas.
+// step makes the next snapshot. Sometimes an object moves to up to two other areas.
 func (w *town) step() error {
 	w.world.Begin()
 	defer w.world.Commit()

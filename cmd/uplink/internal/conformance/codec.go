@@ -72,7 +72,8 @@ func (c *setting) encoder() (*rpcdelta.Encoder, error) {
 	return rpcdelta.NewEncoder(c.schema, rpcdelta.EncoderConfig{Codec: c.codec, RPC: c.rpc, Ring: c.ring, PeerRing: c.ring, Redundancy: copies})
 }
 
-// motion makes the frames of a sequence: most differ little from the one before.
+// motion returns a function that makes the frames of a sequence. Most differ little from the
+// previous one.
 func (t *tester) motion(s *schema.Schema) func() *schema.Frame {
 	f := s.NewFrame()
 	t.pick.Frame(s, f, s.NewFrame())
@@ -134,7 +135,7 @@ func (t *tester) encodes(c setting) error {
 			return err
 		}
 		if i == t.options.Frames/2 {
-			d.AskReset() // the following acks request it
+			d.AskReset() // the following acks request the reset
 		}
 		if d.AckDue() {
 			w.down.Push(w.now, d.AppendAck(nil), 0)
@@ -150,7 +151,7 @@ func (t *tester) encodes(c setting) error {
 	return err
 }
 
-// arrive decodes the payloads that have arrived and compares them with the frames sent.
+// arrive decodes the payloads that have arrived by now and compares them with the frames sent.
 func (t *tester) arrive(w *wires, d *rpcdelta.Decoder, sent []*schema.Frame) error {
 	for {
 		payload, _, ok := w.up.Pop(w.now)
@@ -173,7 +174,8 @@ func (t *tester) arrive(w *wires, d *rpcdelta.Decoder, sent []*schema.Frame) err
 	}
 }
 
-// deliverAcks passes the acks that have arrived to the encoder, and sometimes an impossible one.
+// deliverAcks passes the acks that have arrived by now to the encoder, and sometimes an impossible
+// one.
 func (t *tester) deliverAcks(w *wires, h string, c setting, newest int) error {
 	for {
 		b, _, ok := w.down.Pop(w.now)
@@ -194,7 +196,7 @@ func (t *tester) deliverAcks(w *wires, h string, c setting, newest int) error {
 }
 
 // decoderTest tests the peer's decoder with an encoder of this implementation. A decoder of this
-// implementation gets the same payloads.
+// implementation receives the same payloads.
 func decoderTest(name string) func(context.Context, *tester) error {
 	return func(ctx context.Context, t *tester) error {
 		codec, err := rpcdelta.ParseCodec(name)
@@ -262,7 +264,7 @@ func (t *tester) decodes(c setting) error {
 			if err != nil {
 				return err
 			}
-			// A damaged payload can move the decoder beyond what was sent.
+			// A damaged payload can lead the decoder to ack frames that were never sent.
 			if err := e.Ack(a); err != nil && !errors.Is(err, rpcdelta.ErrAck) {
 				return err
 			}

@@ -149,7 +149,8 @@ func (o *objects) fill(set *snapshot.Set) error {
 	return nil
 }
 
-// downlink is a sender of this implementation, and a decoder of it that gets what the peer gets.
+// downlink is a sender of this implementation. Its decoder, also of this implementation, receives
+// the same messages as the peer.
 type downlink struct {
 	append func() ([]byte, error)
 	decode func([]byte) (string, error)
@@ -200,7 +201,7 @@ func (t *tester) play(h string, d *downlink) error {
 			if !ok {
 				break
 			}
-			// A damaged message can move the decoder beyond what was sent.
+			// A damaged message can lead the decoder to ack messages that were never sent.
 			if err := d.ack(b); err != nil && !errors.Is(err, snapshot.ErrAck) {
 				return err
 			}
@@ -222,7 +223,7 @@ func (t *tester) receives(d *downlink, h string, payload []byte) error {
 	return err
 }
 
-// describe tells the peer the objects and returns the handle.
+// describe sends the description of the objects to the peer and returns its handle.
 func (t *tester) describe(o *objects) (string, error) {
 	h := t.handle()
 	_, err := t.must(append([]string{"objects", h}, protocol.Objects(o.fields)...)...)

@@ -13,21 +13,21 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/conformance/protocol"
 )
 
-// Patience is the time that a peer has for an answer.
+// Patience is the maximum time for an answer of the peer.
 const Patience = 30 * time.Second
 
 // Process is a peer that runs as a process. It is not safe for concurrent use.
 type Process struct {
 	cmd  *exec.Cmd
 	in   io.WriteCloser
-	out  chan string // its lines; closed when it ends
+	out  chan string // output lines; closed when the process ends
 	stop context.CancelCauseFunc
 }
 
-// errSilent is the cause of the end of a process that does not answer.
+// errSilent is the error after a timeout of the process.
 var errSilent = fmt.Errorf("the peer did not answer within %v", Patience)
 
-// Start starts a process, which ends with ctx. What it writes to its standard error goes to stderr.
+// Start starts a process, which ends with ctx. Its standard error is written to stderr.
 func Start(ctx context.Context, command []string, stderr io.Writer) (*Process, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	p := &Process{cmd: exec.CommandContext(ctx, command[0], command[1:]...), out: make(chan string), stop: stop}
@@ -82,7 +82,7 @@ func (p *Process) Ask(request string) (string, error) {
 	}
 }
 
-// Close ends the process: it closes its input and waits a second at most.
+// Close closes the input of the process, and kills it if it does not end within a second.
 func (p *Process) Close() error {
 	err := p.in.Close()
 	ended := time.AfterFunc(time.Second, func() { p.stop(nil) })

@@ -19,8 +19,8 @@ import (
 
 // Peer is the implementation under test.
 type Peer interface {
-	// Ask sends a request without its line feed, and returns the response likewise. An error ends
-	// the test: the peer cannot be used any more.
+	// Ask sends a request and returns the response, both without line feed. An error ends the test:
+	// the peer cannot be used any more.
 	Ask(request string) (response string, err error)
 }
 
@@ -28,7 +28,7 @@ type Peer interface {
 type Options struct {
 	// Seed determines everything that is random.
 	Seed uint64
-	// Layers are those to test, of [protocol.Layers]; default all that the peer has.
+	// Layers are the layers to test, from [protocol.Layers]; default all that the peer supports.
 	Layers []string
 	// Frames is the number of frames, snapshots or packets of each sequence; default 400.
 	Frames int
@@ -54,7 +54,7 @@ type Row struct {
 	Name     string `json:"name"`
 	Checks   int    `json:"checks"`
 	Failures int    `json:"failures"`
-	// Skipped is the reason for which the row was not tested to its end, "" otherwise.
+	// Skipped is the reason why the test of the row was not completed, or "".
 	Skipped string `json:"skipped,omitempty"`
 	// First are the first failures.
 	First []string `json:"first,omitempty"`
@@ -65,7 +65,7 @@ const maxFirst = 3
 // errUnsupported is the answer of a peer that lacks a feature.
 var errUnsupported = errors.New("unsupported")
 
-// errGiveUp ends a sequence after which failures would only repeat.
+// errGiveUp ends a sequence if further checks would only repeat the failure.
 var errGiveUp = errors.New("the sequence has failed")
 
 // tester tests one row.
@@ -75,7 +75,7 @@ type tester struct {
 	row     *Row
 	rng     *rand.Rand
 	pick    schematest.Picker
-	where   string // the sequence, for failures
+	where   string // current sequence, for failures
 	handles int
 }
 
@@ -96,7 +96,8 @@ var rows = []struct {
 	{protocol.State, "state", testState},
 }
 
-// Run tests a peer. An error is one of the peer's process; what was tested before is in the report.
+// Run tests a peer. An error means that the peer's process failed; the report then contains the
+// results so far.
 func Run(ctx context.Context, peer Peer, o Options) (Report, error) {
 	if o.Frames == 0 {
 		o.Frames = 400
@@ -155,8 +156,8 @@ func (t *tester) check(ok bool, format string, args ...any) bool {
 	return ok
 }
 
-// ask sends a request of words. Its result is what follows ok; dropped is true after drop, whose
-// reason is the result then. An answer of error is a failure, and ends the sequence.
+// ask sends a request of words and returns the words after ok. If the answer is drop, dropped is
+// true and result is the reason. An answer of error is a failure, and ends the sequence.
 func (t *tester) ask(words ...string) (result string, dropped bool, err error) {
 	request := strings.Join(words, " ")
 	response, err := t.peer.Ask(request)
@@ -176,7 +177,7 @@ func (t *tester) ask(words ...string) (result string, dropped bool, err error) {
 	return "", false, errGiveUp
 }
 
-// must is ask for a request that is to be accepted.
+// must is ask for a request that the peer must accept.
 func (t *tester) must(words ...string) (string, error) {
 	result, dropped, err := t.ask(words...)
 	if dropped {
@@ -206,7 +207,7 @@ func (t *tester) each(ctx context.Context, what string, f func(n int) error) err
 	return nil
 }
 
-// schema tells the peer a schema and returns its handle.
+// schema sends a schema to the peer and returns its handle.
 func (t *tester) schema(s *schema.Schema) (string, error) {
 	h := t.handle()
 	if _, err := t.must("schema", h, s.RPC(), strconv.FormatFloat(s.RateHz(), 'g', -1, 64)); err != nil {

@@ -38,8 +38,8 @@ type received struct {
 	frame *schema.Frame
 }
 
-// sessionFrames is the number of calls of each RPC in a session. Without pauses between them, more
-// would exceed the server's limit of calls.
+// sessionFrames is the number of calls of each RPC in a session. There are no pauses between the
+// calls, so a larger number would exceed the server's limit.
 const sessionFrames = 100
 
 func (t *tester) session(ctx context.Context, suite transport.Suite, codec string) (err error) {
@@ -125,8 +125,8 @@ func (t *tester) sends(h string, schemas [2]*schema.Schema) (sent [2][]*schema.F
 	return sent, nil
 }
 
-// awaits compares the frames that the server receives with those sent, until all reliable and half
-// of the unreliable ones have arrived.
+// awaits compares the frames that the server receives with the frames sent, until all reliable ones
+// and half of the unreliable ones have arrived.
 func (t *tester) awaits(ctx context.Context, sent [2][]*schema.Frame, arrived <-chan received) {
 	var count [2]int
 	deadline := time.NewTimer(Patience)
@@ -174,7 +174,7 @@ func (c *hostileConn) WriteTo(p []byte, to netip.AddrPort) (int, error) {
 	return c.PacketConn.WriteTo(p, to)
 }
 
-// damaged returns a damaged copy of a fifth of the datagrams.
+// damaged returns a damaged copy of p in a fifth of the cases, and otherwise nil.
 func (c *hostileConn) damaged(p []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// testValues quantizes and restores random values, those at the limits and beyond.
+// testValues quantizes and restores values: random ones, and ones at and beyond the limits.
 func testValues(ctx context.Context, t *tester) error {
 	return t.each(ctx, "schema", func(n int) error {
 		s := t.randomSchema(n)
@@ -54,7 +54,7 @@ func (t *tester) values(h string, s *schema.Schema, f *schema.Frame) error {
 	return nil
 }
 
-// disturb changes values by up to a step, or to special ones.
+// disturb changes values by up to a step, or replaces them by special values.
 func (t *tester) disturb(s *schema.Schema, word string) string {
 	parts, at := strings.Split(word, ","), 0
 	for i, field := range s.Fields() {
@@ -135,8 +135,8 @@ func (t *tester) nearest(s *schema.Schema, word string, got, want *schema.Frame)
 	return true
 }
 
-// sameDirection reports whether an orientation or direction differs by no more than quantization
-// may. Where two components of a quaternion are nearly equal, either may be the largest.
+// sameDirection reports whether an orientation or direction differs no more than quantization
+// permits. If two elements of a quaternion are nearly equal, either may be the largest.
 func sameDirection(s *schema.Schema, i int, a, b *schema.Frame, bits uint) bool {
 	x, y := s.RestoreField(nil, a, i), s.RestoreField(nil, b, i)
 	same, opposite := 0.0, 0.0
@@ -146,7 +146,7 @@ func sameDirection(s *schema.Schema, i int, a, b *schema.Frame, bits uint) bool 
 	return min(same, opposite) <= 4/float64(int64(1)<<bits)
 }
 
-// testAcks compares the parsing of acks: random ones, and damaged ones.
+// testAcks compares how both implementations parse random and damaged acks.
 func testAcks(ctx context.Context, t *tester) error {
 	return t.each(ctx, "acks", func(int) error {
 		for range t.options.Frames {

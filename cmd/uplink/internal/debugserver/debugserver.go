@@ -1,4 +1,4 @@
-// Package debugserver serves what Go's operators look into a process with: pprof and expvar.
+// Package debugserver serves pprof and expvar, with which operators inspect a Go process.
 package debugserver
 
 import (
@@ -13,9 +13,9 @@ import (
 )
 
 // Handler serves /debug/pprof/ and /debug/vars, whose key "uplink" is stats as JSON. It answers
-// only connections within this machine, since heaps and profiles tell more of players than metrics
-// do: a dashboard.Guard in front of it has to refuse what proxies and pages of other sites send.
-// The command line is not shown, since tokens may be in it.
+// only connections within this machine, since heaps and profiles reveal more about players than
+// metrics. Use it behind a dashboard.Guard, which refuses requests from proxies and from pages of
+// other sites. The command line is not shown, since it may contain tokens.
 func Handler(stats func() any) http.Handler {
 	vars := new(expvar.Map)
 	vars.Set("uplink", expvar.Func(stats))
@@ -25,7 +25,7 @@ func Handler(stats func() any) http.Handler {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		fmt.Fprintln(w, vars)
 	})
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index) // and those that it lists
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index) // and the profiles that it lists
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)

@@ -1,4 +1,4 @@
-// Package decrypt opens the datagrams of a capture file with a key log.
+// Package decrypt decrypts the datagrams of a capture file with a key log.
 package decrypt
 
 import (
@@ -10,24 +10,26 @@ import (
 
 // Counts counts the packets of a capture by result.
 type Counts struct {
-	// Packets is how many there were. Each is counted once below.
+	// Packets is the number of packets. Each is counted in one of the other fields.
 	Packets int `json:"packets"`
-	// Opened were opened; they are of so many Sessions.
+	// Opened counts decrypted packets, which belong to Sessions sessions.
 	Opened   int `json:"opened"`
 	Sessions int `json:"sessions"`
-	// Plain need no opening: those of handshakes, and those that were opened before.
+	// Plain counts packets that need no decryption: handshakes, and packets that were decrypted
+	// earlier.
 	Plain int `json:"plain"`
-	// NoKey look like sealed datagrams of sessions that the key log does not have.
+	// NoKey counts packets that look like encrypted datagrams of sessions that are not in the key
+	// log.
 	NoKey int `json:"no_key"`
-	// Damaged are of a session that the key log has, and do not open.
+	// Damaged counts packets of a session in the key log that do not authenticate.
 	Damaged int `json:"damaged"`
-	// Cut were not recorded whole.
+	// Cut counts packets that were not recorded completely.
 	Cut int `json:"cut"`
-	// Other are no datagrams of uplink, or of another port.
+	// Other counts packets that are not datagrams of uplink, or have another port.
 	Other int `json:"other"`
 }
 
-// decrypter is what goes over the packets of one capture.
+// decrypter processes the packets of one capture.
 type decrypter struct {
 	opener *keylog.Opener
 	port   uint16
@@ -36,10 +38,10 @@ type decrypter struct {
 	packet []byte
 }
 
-// Run copies a capture from r to w with the datagrams opened that the sessions' keys open, each as
-// a record of package keylog; all else is as it was. Only datagrams from or to the UDP port are
-// looked at, if it is not 0. The counts are of what was copied, also with an error, which is one of
-// [pcap.Rewrite].
+// Run copies a capture from r to w. It replaces each datagram that the sessions' keys decrypt by a
+// record of package keylog, and copies everything else unchanged. If port is not 0, only datagrams
+// from or to this UDP port are decrypted. The counts cover the copied packets, also if there is an
+// error, which is an error of [pcap.Rewrite].
 func Run(w io.Writer, r io.Reader, sessions []keylog.Session, port uint16) (Counts, error) {
 	d := &decrypter{opener: keylog.NewOpener(sessions), port: port}
 	n, err := pcap.Rewrite(w, r, d.edit)
@@ -47,7 +49,7 @@ func Run(w io.Writer, r io.Reader, sessions []keylog.Session, port uint16) (Coun
 	return d.counts, err
 }
 
-// edit returns the packet that takes the place of one, or nil.
+// edit returns the packet that replaces p, or nil.
 func (d *decrypter) edit(p *pcap.Packet) []byte {
 	g, ok := p.UDP()
 	if !ok || d.port != 0 && g.From.Port() != d.port && g.To.Port() != d.port {
@@ -77,7 +79,7 @@ func (d *decrypter) edit(p *pcap.Packet) []byte {
 	}
 	d.record = record
 	packet, ok := g.Replace(d.packet[:0], record)
-	if !ok { // a datagram of the longest size that IP has is none of ours
+	if !ok { // the record would exceed the maximum size of IP, so the datagram is not uplink's
 		return nil
 	}
 	d.packet = packet

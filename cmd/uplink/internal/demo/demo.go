@@ -1,5 +1,5 @@
-// Package demo plays recorded traces from many clients to a dedicated server in
-// one process, over real UDP sockets with a simulated link between them.
+// Package demo plays recorded traces from many clients to a dedicated server in one process, over
+// real UDP sockets with a simulated link between them.
 package demo
 
 import (
@@ -41,28 +41,28 @@ type demo struct {
 	traces  []*trace.Trace
 	srv     *ds.Server
 	players []*player
-	crowds  []*load.Crowd // of the players, by trace
+	crowds  []*load.Crowd // players' crowds, by trace
 	world   *playground.World
 
 	stage     *demopanel.Stage
 	network   *simnet.WrappedNetwork
 	collector *metrics.Client
-	changed   chan struct{}  // has a token when the codec or preset may have been changed
-	closing   sync.WaitGroup // connections that others took the place of
+	changed   chan struct{}  // holds a token if the codec or preset may have changed
+	closing   sync.WaitGroup // replaced connections
 
-	places     sync.Map // session id to the place of its first frame
+	places     sync.Map // session id to the place of the session's first frame
 	mismatches atomic.Uint64
 	unchecked  atomic.Uint64
 
 	mu       sync.Mutex
 	settings demopanel.Settings
-	traffic  demopanel.Traffic // of the last second
+	traffic  demopanel.Traffic // during the last second
 }
 
-// place says which player's row the first frame of a session is.
+// place is the row of a player's trace that the first frame of a session has.
 type place struct{ player, row int }
 
-// margin is an additional wait for the last frames.
+// margin is an additional delay for the last frames.
 const margin = 50 * time.Millisecond
 
 func newDemo(o Options) (*demo, error) {
@@ -99,9 +99,9 @@ func newDemo(o Options) (*demo, error) {
 	return d, nil
 }
 
-// Run plays until the context is done or the time is over, and writes a table
-// every second and a summary at the end. It is an error if the server rebuilt a
-// frame that differs from the recording.
+// Run plays until the context is done or the time is over, and writes a table every second and a
+// summary at the end. It returns an error if the server decoded a frame that differs from the
+// recording.
 func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 	d, err := newDemo(o)
 	if err != nil {
@@ -135,9 +135,8 @@ func traces() ([]*trace.Trace, error) {
 	return all, nil
 }
 
-// check holds every frame that the server rebuilt against the recording. A
-// session that a client made when its first one was lost may have begun nobody
-// knows where.
+// check compares every frame that the server decoded with the recording. It skips sessions with an
+// unknown first row, such as a session that replaced a lost one.
 func (d *demo) check(t *trace.Trace) func(*ds.Player, ds.Frame[*schema.Frame]) {
 	return func(p *ds.Player, f ds.Frame[*schema.Frame]) {
 		v, ok := d.places.Load(p.ID())
@@ -231,7 +230,7 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 			senders.Wait()
 			played := time.Since(begin)
 			link := d.Settings().Link
-			time.Sleep(link.Drained() + margin) // the last frames are on their way
+			time.Sleep(link.Drained() + margin) // the last frames are in flight
 			table.summary(d.observe(), played)
 			return errors.Join(d.verdict(d.options.prose(w)), <-replicated)
 		}
@@ -256,7 +255,7 @@ func (d *demo) web() webserver.Config {
 	}
 }
 
-// sent returns what the clients sent, by RPC.
+// sent returns the statistics of the clients, by RPC.
 func (d *demo) sent() (all []ds.RPCStats) {
 	for _, t := range d.traces {
 		r := ds.RPCStats{RPC: t.Schema.RPC()}
@@ -333,7 +332,7 @@ func (o *Options) suite() transport.Suite {
 	return transport.AES128GCM
 }
 
-// permitted is for the server's config.
+// permitted returns the suites for the server's config.
 func (o *Options) permitted() []transport.Suite {
 	if o.Suites == nil {
 		return []transport.Suite{transport.AES128CTRHMAC8, transport.AES128GCM, transport.ChaCha20Poly1305}
@@ -341,12 +340,12 @@ func (o *Options) permitted() []transport.Suite {
 	return o.Suites
 }
 
-// insecure reports whether the suite needs permission.
+// insecure reports whether a suite needs the user's permission.
 func (o *Options) insecure() bool { return slices.Contains(o.Suites, transport.None) }
 
 const (
 	maxClients = 1000
-	// patience is how long clients may take to connect.
+	// patience is the maximum time for clients to connect.
 	patience = 20 * time.Second
 )
 
@@ -359,14 +358,15 @@ type Options struct {
 	Suites  []transport.Suite // nil: those of the preset
 	For     time.Duration     // 0: until the context is done
 	Metrics string            // address of the dashboard and /metrics
-	Tap     ds.Tap            // of the server; may be nil
+	Tap     ds.Tap            // tap of the server; may be nil
 	// Collectors are served at /metrics in addition to the server's.
 	Collectors []prometheus.Collector
-	Debug      bool      // serve /debug/ there
-	JSON       bool      // write lines of JSON, and nothing else
+	Debug      bool      // serve /debug/ at the same address
+	JSON       bool      // write lines of JSON only
 	Live       bool      // redraw the table in place
-	KeyLog     io.Writer // gets the secrets of all sessions; nil: none are written
-	// HTTPToken lets in to the dashboard; empty means none on loopback, elsewhere a random one.
+	KeyLog     io.Writer // receives the secrets of all sessions; nil: none
+	// HTTPToken admits to the dashboard. If it is empty, a loopback address requires no token, and
+	// other addresses get a random one.
 	HTTPToken string
 }
 

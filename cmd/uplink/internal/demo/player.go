@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// atOnce is the number of clients that reconnect at a time when the codec changes.
+	// atOnce is the number of clients that reconnect concurrently when the codec changes.
 	atOnce = 8
-	// again is the time until a connection that could not be made is tried again.
+	// again is the time until a failed connection attempt is repeated.
 	again = time.Second
 )
 
@@ -33,8 +33,8 @@ func (d *demo) Settings() demopanel.Settings {
 	return d.settings
 }
 
-// Change implements demopanel.Game. The link and redundancy change at once; for another codec or
-// preset each client reconnects, and plays on meanwhile.
+// Change implements demopanel.Game. The link and redundancy change immediately. For another codec
+// or preset each client reconnects, and continues to play meanwhile.
 func (d *demo) Change(s demopanel.Settings) error {
 	if err := d.network.Set(s.Link.Up(), s.Link.Down()); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (d *demo) Change(s demopanel.Settings) error {
 	return nil
 }
 
-// follow brings all clients to the chosen codec and preset after each change.
+// follow reconnects the clients after each change of the codec or preset.
 func (d *demo) follow(ctx context.Context) {
 	for {
 		select {
@@ -68,7 +68,7 @@ func (d *demo) follow(ctx context.Context) {
 	}
 }
 
-// recode brings each client to the codec once, and says whether all have it.
+// recode reconnects each client that does not use the codec once, and reports whether all use it.
 func (d *demo) recode(ctx context.Context) bool {
 	var g errgroup.Group
 	g.SetLimit(atOnce)
@@ -89,7 +89,7 @@ func (d *demo) switched() int {
 }
 
 // renew reconnects a client with the chosen codec and preset. The old connection closes after its
-// frames.
+// frames are delivered.
 func (d *demo) renew(ctx context.Context, p *player) error {
 	s := d.Settings()
 	if _, coding := p.now(); coding == codingOf(s) {
@@ -107,12 +107,13 @@ func (d *demo) renew(ctx context.Context, p *player) error {
 		_ = old.Close() // always nil
 		d.collector.Replace(old, conn)
 	})
-	// What was changed since it was dialed may have gone to the old one.
+	// A change since the call of dial may have been applied to the old connection.
 	return conn.SetRedundancy(d.Settings().Redundancy)
 }
 
-// dial opens another connection for a client. Each is a player of its own to the server, or it
-// would replace the previous one, which plays on. The first one's client ID is the index plus 1.
+// dial opens another connection for a client. The server sees each connection as a separate player,
+// since a new connection of the same player would end the old one, which continues to play. The
+// client ID of the first connection is the index plus 1.
 func (d *demo) dial(ctx context.Context, p *player, s demopanel.Settings) (*client.Conn, *client.FrameStream, error) {
 	id := uint64(1 + p.index + p.dialed*len(d.players))
 	p.dialed++
@@ -152,7 +153,7 @@ func (d *demo) measured(o observation, elapsed time.Duration) {
 	d.traffic = demopanel.Traffic{Seconds: second, Calls: float64(t.Sent.Frames()) / second, Redundancy: t.redundancy}
 }
 
-// coding is what a client needs a connection of its own for.
+// coding contains the settings that require a new connection when they change.
 type coding struct {
 	codec  rpcdelta.Codec
 	preset client.Preset
@@ -160,19 +161,19 @@ type coding struct {
 
 func codingOf(s demopanel.Settings) coding { return coding{s.Codec, s.Preset} }
 
-// player is one client that repeats a trace from a row of its own.
+// player is a client that repeats a trace, starting at a row of its own.
 type player struct {
 	index  int
 	trace  *trace.Trace
-	row    int // of the next call
-	dialed int // times; by one goroutine at a time
+	row    int // row of the next call
+	dialed int // number of dials; used by one goroutine at a time
 
 	mu      sync.Mutex
 	conn    *client.Conn
 	stream  *client.FrameStream
 	coding  coding
-	session uint64          // whose first frame is known to be which row
-	past    client.RPCStats // of streams that others took the place of
+	session uint64          // session whose first row is recorded
+	past    client.RPCStats // statistics of replaced connections
 }
 
 // join connects a player.
@@ -193,7 +194,8 @@ func (d *demo) join(ctx context.Context, p *player) (*load.Bot, error) {
 	}, nil
 }
 
-// turn sends the next row. The first one of a session is noted before the server can have it.
+// turn sends the next row. For the first row of a session, it records the place before the server
+// can receive the frame.
 func (d *demo) turn(p *player) error {
 	row := p.row
 	p.row++
@@ -207,8 +209,8 @@ func (d *demo) turn(p *player) error {
 	if _, err := p.stream.Send(p.trace.At(row)); err != nil {
 		return fmt.Errorf("%s: row %d: %w", p.trace.Name, row%len(p.trace.Frames), err)
 	}
-	// If the client has reconnected since, the frame's session is unknown: frames of the new
-	// session are not compared.
+	// If the client reconnected during the call, the session of the frame is unknown, and frames of
+	// the new session are not compared.
 	p.session = p.conn.ID()
 	return nil
 }
@@ -236,5 +238,5 @@ func (p *player) stats() client.RPCStats {
 	return p.counted()
 }
 
-// counted is stats with p.mu held.
+// counted returns the statistics of all connections. The caller holds p.mu.
 func (p *player) counted() client.RPCStats { return meter.Sum(p.stream.Stats(), p.past) }

@@ -15,7 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// printer writes observations as tables. On a terminal, each replaces the previous one.
+// printer writes observations as tables. On a terminal, each table replaces the previous one.
 type printer struct {
 	w     io.Writer
 	live  bool
@@ -25,7 +25,7 @@ type printer struct {
 
 func newPrinter(w io.Writer, o *Options) *printer { return &printer{w: w, live: o.Live, json: o.JSON} }
 
-// headings keep rows within 80 columns, so that a table can be redrawn on a terminal.
+// headings keep rows within 80 columns, so that a terminal does not wrap lines.
 var headings = [][]string{
 	{"", "", "both ways", "kbit/s", "", "", "", ""},
 	{"RPC", "calls/s", "ratio", "up", "down", "full", "delivery", "RTT"},
@@ -44,7 +44,7 @@ func (t *printer) draw(o observation, elapsed time.Duration) {
 	rows = append(rows, total.cells(elapsed))
 	var b strings.Builder
 	if t.live && t.lines > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", t.lines) // up, and clear from there
+		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", t.lines) // moves up and clears to the end
 	}
 	b.WriteByte('\n')
 	table.Write(&b, rows)
@@ -99,29 +99,29 @@ func (t *printer) summary(o observation, elapsed time.Duration) {
 		total.datagram()/n, total.seals()/n, total.ip()/n, total.keyframes(), total.Delivered)
 }
 
-// row is what was counted of one RPC up to a moment, or between two.
+// row contains the counts of one RPC up to a time, or between two times.
 type row struct {
 	rpc string
 	counts
-	rtt time.Duration // mean of the clients
-	// redundancy is the current number of redundant payloads per packet, the maximum of the
+	rtt time.Duration // mean RTT of the clients
+	// redundancy is the current number of redundant payloads per packet, the maximum of all
 	// clients.
 	redundancy int
 	clients    int
-	// ackBits is the bits of acks to the clients with all headers, divided by the datagrams that
-	// they sent.
+	// ackBits is the size of acks to the clients with all headers, in bits, divided by the number
+	// of datagrams that they sent.
 	ackBits float64
 }
 
 type counts struct {
 	Sent              rpcdelta.Stats
 	Messages          uint64 // datagrams with frames
-	Bytes             uint64 // of those frames' payloads with their headers
-	AEADBytes         uint64 // of the datagrams
+	Bytes             uint64 // payloads of those frames, with their headers
+	AEADBytes         uint64 // AEAD overhead of the datagrams
 	Delivered, Missed uint64
 }
 
-// observation is all that was counted up to a moment, or between two.
+// observation contains all counts up to a time, or between two times.
 type observation struct {
 	rows []row
 	acks ds.AckStats
@@ -193,7 +193,7 @@ func (o observation) total() row {
 	return t
 }
 
-// Bits of a row: the frames in full and as sent, and what surrounds these on the wire.
+// Sizes of a row in bits: full frames, frames as sent, and the overhead on the wire.
 func (r *row) full() float64     { return float64(r.Sent.FullBits) }
 func (r *row) coded() float64    { return float64(8 * r.Bytes) }
 func (r *row) datagram() float64 { return float64(8 * r.Messages * endpoint.HeaderSize) }
@@ -212,9 +212,9 @@ func (o *observation) ackBits() float64 {
 	return float64(8 * o.acks.WireBytes())
 }
 
-// Line is the JSON form of a row of the table.
+// Line is a row of the table as JSON.
 type Line struct {
-	Whole    bool      `json:"whole"`   // for the whole time
+	Whole    bool      `json:"whole"`   // covers the whole time
 	Seconds  float64   `json:"seconds"` // measured
 	RPCs     []RPCLine `json:"rpcs"`
 	Total    RPCLine   `json:"total"`
@@ -251,5 +251,5 @@ func (t *printer) writeLine(o observation, elapsed time.Duration, whole bool) {
 	}
 	total := o.total()
 	l.Total = total.line(elapsed)
-	_ = json.NewEncoder(t.w).Encode(l) // the reader may be gone
+	_ = json.NewEncoder(t.w).Encode(l) // fails only if the reader has ended
 }

@@ -21,7 +21,7 @@ var embedded embed.FS
 
 // Game is the running game. Its methods are safe for concurrent use.
 type Game interface {
-	// Settings are those in force, or being brought about.
+	// Settings returns the settings in use, or being applied.
 	Settings() Settings
 	// Change applies valid settings. Slow parts of the change continue after it has returned.
 	Change(Settings) error
@@ -33,15 +33,16 @@ type Game interface {
 type Controls struct {
 	game  Game
 	stage *Stage
-	mu    sync.Mutex // held by who changes settings
+	mu    sync.Mutex // held while settings change
 }
 
-// New makes the controls of a game whose actors play on that stage.
+// New returns the controls of a game whose actors are shown on stage.
 func New(game Game, stage *Stage) *Controls {
 	return &Controls{game: game, stage: stage}
 }
 
-// Handler answers whoever comes (a dashboard.Guard asks who that is) under /demo/:
+// Handler serves these paths under /demo/. Use it behind a dashboard.Guard, which authorizes
+// requests.
 //
 //	GET  state       settings, their limits, what is measured
 //	POST state       changes settings
@@ -59,7 +60,7 @@ func (l *Controls) Handler() http.Handler {
 
 // Panel is the files of the panel: panel.js, panel.css and what they need.
 func Panel() fs.FS {
-	files, _ := fs.Sub(embedded, "panel") // a valid name
+	files, _ := fs.Sub(embedded, "panel") // the name is valid
 	return files
 }
 
@@ -103,7 +104,7 @@ func (l *Controls) state() state {
 func (l *Controls) getState(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(l.state()) // the client may be gone
+	_ = json.NewEncoder(w).Encode(l.state()) // fails only if the client has disconnected
 }
 
 func (l *Controls) postState(w http.ResponseWriter, r *http.Request) {
@@ -139,7 +140,7 @@ const (
 	viewEvery = time.Second / 30
 	// stateEvery is the time between two events with the state.
 	stateEvery = time.Second
-	// patience is how long a viewer may take to read an event.
+	// patience is the maximum time for a viewer to read an event.
 	patience = 10 * time.Second
 )
 
@@ -154,15 +155,15 @@ type introduction struct {
 	Path [][2]number `json:"path"`
 }
 
-// poses contains the calls sent and decoded since the last such event.
+// poses contains the calls sent and decoded since the previous event.
 type poses struct {
-	// Each has the number of the call, x, y, heading, and velocity in x and y. A decoded frame also
-	// has 1 if it was redundant, else 0.
+	// Each pose has the number of the call, x, y, heading, and velocity in x and y. A decoded frame
+	// has a further number: 1 if it was redundant, otherwise 0.
 	Sent    [][]number `json:"sent"`
 	Rebuilt [][]number `json:"rebuilt"`
 }
 
-// number is a number that JSON contains with three decimals.
+// number is a number with three decimals in JSON.
 type number float64
 
 // MarshalJSON implements json.Marshaler.
@@ -238,16 +239,16 @@ func rows(all []seen, rebuilt bool) [][]number {
 type events struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	err     error // the first
+	err     error // first error
 }
 
 func (e *events) send(name string, data any) {
 	if e.err != nil {
 		return
 	}
-	b, err := json.Marshal(data) // which has no line break
+	b, err := json.Marshal(data) // contains no line break
 	if err == nil {
-		_ = e.control.SetWriteDeadline(time.Now().Add(patience)) // of a writer that has none
+		_ = e.control.SetWriteDeadline(time.Now().Add(patience)) // fails if the writer supports no deadlines
 		_, err = fmt.Fprintf(e.w, "event: %s\ndata: %s\n\n", name, b)
 	}
 	if err == nil {

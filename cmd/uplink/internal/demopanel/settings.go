@@ -22,7 +22,7 @@ type Settings struct {
 	Codec rpcdelta.Codec
 	// Preset applies to adaptive.
 	Preset client.Preset
-	// Redundancy is as rpcdelta.EncoderConfig has it.
+	// Redundancy is a value of rpcdelta.EncoderConfig.Redundancy.
 	Redundancy int
 }
 
@@ -79,7 +79,7 @@ func parsePreset(name string) (client.Preset, error) {
 	return Presets[i-1], nil
 }
 
-// Names of redundancies that are no numbers.
+// Names of redundancies that are not numbers.
 const (
 	auto = "auto"
 	off  = "off"
@@ -121,7 +121,7 @@ func (s Settings) values() values {
 	}
 }
 
-// parseChange reads a change in JSON. An error says what is wrong and what may be.
+// parseChange reads a change in JSON. An error names the invalid part and the permitted values.
 func parseChange(r io.Reader) (v values, err error) {
 	const want = `want an object with one or more of loss, burst, rtt_ms, jitter_ms, codec, preset, redundancy, as {"loss": 0.1}`
 	d := json.NewDecoder(r)
@@ -144,7 +144,7 @@ func parseChange(r io.Reader) (v values, err error) {
 	return v, nil
 }
 
-// setting is a number among the values, nil if it is left out.
+// setting is a number among the values, nil if the change does not contain it.
 type setting struct {
 	Range
 	name  string

@@ -13,14 +13,15 @@ import (
 
 const (
 	maxViewers = 32
-	// maxWaiting is how many poses wait for a viewer that reads slowly; more are not shown.
+	// maxWaiting is the maximum number of poses that are queued for a viewer; further poses are
+	// dropped.
 	maxWaiting = 512
-	// maxPath is how many points the path of a recording is drawn with.
+	// maxPath is the maximum number of points that a recording's path is drawn with.
 	maxPath = 400
 )
 
-// Stage is where the actors are seen: their frames as sent and as rebuilt go to whoever looks.
-// While nobody does, a frame costs one load. It is safe for concurrent use.
+// Stage passes the actors' frames, as sent and as decoded, to viewers. Without a viewer, a frame
+// costs one load. It is safe for concurrent use.
 type Stage struct {
 	actors  []*actor
 	viewers atomic.Int32
@@ -35,7 +36,7 @@ type actor struct {
 	viewers []*viewer
 }
 
-// NewStage makes a stage on which each client plays one trace.
+// NewStage returns a stage with one actor per trace.
 func NewStage(traces []*trace.Trace) *Stage {
 	s := &Stage{}
 	for _, t := range traces {
@@ -53,13 +54,13 @@ func (s *Stage) Actors() []Actor {
 	return all
 }
 
-// Sent shows what an actor's client sent as its nth call.
+// Sent passes on a frame that an actor's client sent as its nth call.
 func (s *Stage) Sent(actor, n int, f *schema.Frame) {
 	s.actors[actor].show(f, seen{n: n}, func(v *viewer) *[]seen { return &v.sent })
 }
 
-// Rebuilt shows a frame as the server decoded it. older reports whether it arrived as a redundant
-// frame of a newer packet.
+// Rebuilt passes on a frame that the server decoded. older reports whether it arrived as a
+// redundant frame of a newer packet.
 func (s *Stage) Rebuilt(actor, n int, f *schema.Frame, older bool) {
 	s.actors[actor].show(f, seen{n: n, older: older}, func(v *viewer) *[]seen { return &v.rebuilt })
 }
@@ -85,13 +86,13 @@ type seen struct {
 	Pose
 }
 
-// viewer looks at one actor. What it has not taken waits here, guarded by the actor's mu.
+// viewer is a viewer of one actor, with its queue of poses. The actor's mu guards the queue.
 type viewer struct {
 	actor         *actor
 	sent, rebuilt []seen
 }
 
-// look registers a viewer of an actor until it leaves, or returns nil if there are too many.
+// look registers a viewer of actor i until leave is called, or returns nil if there are too many.
 func (s *Stage) look(i int) *viewer {
 	if s.viewers.Add(1) > maxViewers {
 		s.viewers.Add(-1)
@@ -123,7 +124,7 @@ func (v *viewer) take(sent, rebuilt []seen) (_, _ []seen) {
 	return sent, rebuilt
 }
 
-// path is where the recording leads, in at most maxPath points.
+// path returns the path of the recording in at most maxPath points.
 func (a *actor) path() []Pose {
 	poser := NewPoser(a.trace.Schema)
 	step := (len(a.trace.Frames) + maxPath - 1) / maxPath
@@ -134,8 +135,8 @@ func (a *actor) path() []Pose {
 	return path
 }
 
-// Pose is an actor from above: where it is, where it looks, and where it goes. Units are the
-// recording's; y is up on the page, and angles are radians counter-clockwise from x.
+// Pose is the position, heading and velocity of an actor, seen from above. It has the units of the
+// recording. y points up on the page, and angles are in radians counter-clockwise from x.
 type Pose struct {
 	X, Y    float64
 	Heading float64
@@ -145,11 +146,11 @@ type Pose struct {
 // Poser reads poses from the frames of a schema. Not safe for concurrent use.
 type Poser struct {
 	schema                      *schema.Schema
-	position, velocity, heading int // indexes of fields; -1: there is none
+	position, velocity, heading int // indexes of fields; -1: none
 	values                      []float64
 }
 
-// NewPoser finds the fields that hold the pose. Where a schema has no position, every pose is at
+// NewPoser finds the fields that contain the pose. If a schema has no position, all poses are at
 // the origin.
 func NewPoser(s *schema.Schema) *Poser {
 	fields := s.Fields()
@@ -175,7 +176,7 @@ func named(f *schema.Field, prefixes ...string) bool {
 // Moves reports whether frames contain the actor's velocity.
 func (p *Poser) Moves() bool { return p.velocity >= 0 }
 
-// Pose reads that of a frame.
+// Pose returns the pose in a frame.
 func (p *Poser) Pose(f *schema.Frame) Pose {
 	var at Pose
 	if v := p.field(f, p.position); v != nil {
@@ -202,5 +203,5 @@ func (p *Poser) field(f *schema.Frame, i int) []float64 {
 	return p.values
 }
 
-// yaw is the angle of a rotated x axis in the plane from above.
+// yaw returns the angle of a rotated x axis, projected onto the horizontal plane.
 func yaw(x, y, z, w float64) float64 { return math.Atan2(2*(w*z+x*y), 1-2*(y*y+z*z)) }

@@ -19,9 +19,9 @@ import (
 // Reporter measures a server.
 type Reporter struct {
 	srv    *ds.Server
-	delays *meter.Durations // since the last line
+	delays *meter.Durations // delays since the last line
 
-	// Of Run alone:
+	// Used only by Run:
 	total       *meter.Durations
 	begin, last moment
 	maxPlayers  int
@@ -43,8 +43,8 @@ func New(srv *ds.Server) *Reporter {
 	return r
 }
 
-// Frame is a handler of the server. It measures the time since the frame's datagram, or its batch,
-// was read.
+// Frame is a handler of the server. It measures the time since the frame's datagram, or the batch
+// with it, was read.
 func (r *Reporter) Frame(_ *ds.Player, f ds.Frame[*schema.Frame]) {
 	r.delays.Add(time.Since(f.Received))
 }
@@ -54,7 +54,7 @@ func (r *Reporter) Run(ctx context.Context, every time.Duration, w io.Writer, as
 	write := func(l Line) { fmt.Fprintln(w, l) }
 	if asJSON {
 		out := json.NewEncoder(w)
-		write = func(l Line) { _ = out.Encode(l) } // the reader may be gone
+		write = func(l Line) { _ = out.Encode(l) } // fails only if the reader has ended
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -89,7 +89,7 @@ func (r *Reporter) look() moment {
 
 // Line contains the figures of one interval, or of the whole run.
 type Line struct {
-	Whole   bool    `json:"whole"`   // for the whole time
+	Whole   bool    `json:"whole"`   // covers the whole run
 	Seconds float64 `json:"seconds"` // since the beginning
 	// Players is the number of players at the end of the interval, or the maximum over all
 	// intervals.
@@ -111,7 +111,7 @@ func (r *Reporter) line(before, now moment, delays *meter.Durations) Line {
 	had, has := count(&before), count(&now)
 	l := Line{
 		Seconds: now.at.Sub(r.begin.at).Seconds(), Players: now.stats.Transport.Open,
-		Frames: has.frames - had.frames, Missed: has.missed - min(has.missed, had.missed), // a late frame takes one back
+		Frames: has.frames - had.frames, Missed: has.missed - min(has.missed, had.missed), // a late frame reduces the count
 		ToHandler: delays.Summary(), Drops: has.drops, Cores: cpu / seconds,
 	}
 	l.PerSecond = float64(l.Frames) / seconds
@@ -119,7 +119,7 @@ func (r *Reporter) line(before, now moment, delays *meter.Durations) Line {
 		l.Micros = 1e6 * cpu / float64(l.Frames)
 	}
 	for reason, n := range had.drops {
-		l.Drops[reason] -= min(l.Drops[reason], n) // the kernel's table may not have been there
+		l.Drops[reason] -= min(l.Drops[reason], n) // the kernel's table may have been unavailable
 	}
 	maps.DeleteFunc(l.Drops, func(_ string, n uint64) bool { return n == 0 })
 	return l

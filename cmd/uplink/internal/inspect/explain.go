@@ -25,16 +25,16 @@ type Explained struct {
 	body []byte
 }
 
-// noBit is the position of parts without one.
+// noBit is the position of parts that have none.
 const noBit = -1
 
 // Line describes one part.
 type Line struct {
-	// Bit is the position in the body: 8 times the byte plus the bit within, counted as in
-	// docs/spec, from the high bit down in a short header and from the low bit up elsewhere; -1
-	// if parts share bits.
+	// Bit is the position in the body: 8 times the byte plus the bit within it. Bits are counted as
+	// in docs/spec, from the high bit down in a short header and from the low bit up elsewhere. It
+	// is -1 if parts share bits.
 	Bit int `json:"bit"`
-	// Bits is the size.
+	// Bits is the size in bits.
 	Bits  float64 `json:"bits,omitempty"`
 	Depth int     `json:"depth"`
 	What  string  `json:"what"`
@@ -77,7 +77,7 @@ func (x *inspection) ask(body record.Body) {
 	}
 }
 
-// other explains records without bits of the wire.
+// other explains records that contain no wire format.
 func (e *Explained) other(body record.Body) {
 	var all []value
 	switch b := body.(type) {
@@ -148,7 +148,7 @@ func way(sent bool) string {
 	return "from"
 }
 
-// carried explains everything except payloads, which are explained with the server's result.
+// carried explains everything except payloads. Payloads are explained with the server's result.
 func (e *Explained) carried(p *player, b []byte) {
 	e.body = bytes.Clone(b)
 	e.Body = hex.EncodeToString(b)
@@ -243,8 +243,8 @@ func (e *Explained) bundle(at int) {
 
 const lengthOfPayload = "length of payload "
 
-// sortPayloads moves the length of each payload of a bundle before the payload, which is explained
-// when it is decoded.
+// sortPayloads moves the length of each payload of a bundle directly before the payload, which is
+// explained only when it is decoded.
 func (e *Explained) sortPayloads() {
 	var sorted, lengths []Line
 	for _, l := range e.Lines {
@@ -309,7 +309,7 @@ func (e *Explained) request(b []byte) {
 	e.add(48, float64(8*len(body)), 0, "the game's own", "%s", clip(strconv.QuoteToASCII(string(body))))
 }
 
-// described returns the descriptions of fields, each after its number.
+// described returns the descriptions of fields, each preceded by the field's number.
 func described(fields []message.Described) string {
 	var all []string
 	for _, d := range fields {

@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// field explains a field of frame i and returns its bits. place is where its numbers begin, or
-// noBit, and advances past them.
+// field explains a field of frame i and returns its bits. place is the position of its numbers, or
+// noBit; field advances it past them.
 func (t *told) field(s *stream, i, f int, place *int) (sum float64) {
 	field := &s.schema.Fields()[f]
 	flags, contents := 0., 0.

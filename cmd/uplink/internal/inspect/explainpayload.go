@@ -10,12 +10,12 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// told explains one payload. It is nil if the payload was not requested.
+// told is the explanation of one payload. It is nil if the payload was not requested.
 type told struct {
 	*Explained
 	raw   payload
 	parts *inspect.Explanation
-	acks  ackState // before the payload
+	acks  ackState // state of acks before the payload
 }
 
 // explaining starts to explain a payload, if requested.
@@ -75,7 +75,7 @@ func (t *told) resetCause(s *stream, b *record.Decoded) string {
 	return "the client could not know which frames the server has, since too much was unacked or acks left it open"
 }
 
-// ackState explains what the client could know.
+// ackState explains which frames the client could know to be acked.
 func (t *told) ackState() {
 	if !t.acks.any {
 		t.note("no ack of this RPC was sent before in this file")
@@ -104,7 +104,7 @@ func (t *told) coded(s *stream, h *inspect.Header, newest uint64) {
 	begin := 8*t.raw.offset + at
 	bits := float64(8*len(t.raw.b) - at)
 	t.add(begin, bits, 0, "coded part", "%s", what)
-	place := noBit // of the next number of the codec rle, which follow each other bit by bit
+	place := noBit // position of the next number of the codec rle, whose numbers follow each other bit by bit
 	if s.cfg.Codec == rpcdelta.RLE {
 		place = begin
 	} else {
@@ -147,8 +147,8 @@ func (t *told) dropped(s *stream, b *record.Dropped, why, differs string) {
 	t.result(why, differs)
 }
 
-// result explains a difference, or why a payload is not decoded again. It reports whether there is
-// one of them.
+// result explains a difference, or why a payload is not decoded again. It reports whether either
+// was passed.
 func (t *told) result(why, differs string) bool {
 	switch {
 	case differs != "":
@@ -217,7 +217,7 @@ func rpcBits(rpc int) int {
 	return 6
 }
 
-// acks explains acks, behind the message's type.
+// acks explains the acks after the message's type.
 func (e *Explained) acks(p *player, b []byte, at int) {
 	for len(b) > 0 {
 		a, rest, err := rpcdelta.ParseAck(b)

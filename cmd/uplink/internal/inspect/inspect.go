@@ -19,16 +19,16 @@ import (
 
 // Options select records. The zero value selects all.
 type Options struct {
-	Player   uint64 // 0 is all
-	RPC      string // "" is all
+	Player   uint64 // 0: all
+	RPC      string // "": all
 	From, To time.Duration
 	// Each, if not nil, is called for each frame and for each payload without a frame.
 	Each func(Row)
-	// Explain is the number of the record to explain; 0 is none.
+	// Explain is the number of the record to explain; 0: none.
 	Explain int
 	// Memory limits the memory for a file in bytes: sessions, streams and their decoders, schemas
-	// and priors. 0 means [budget.Default]. Streams whose decoders do not fit are not decoded; if
-	// anything else does not fit, Run fails.
+	// and priors. 0 means [budget.Default]. Streams whose decoders exceed it are not decoded. If
+	// anything else exceeds it, Run fails.
 	Memory int64
 	// Progress, if not nil, is called from time to time with the bytes read so far.
 	Progress func(done int64)
@@ -50,11 +50,12 @@ type inspection struct {
 	limits  limits
 	at      capture.Record // the current record, without its body
 	asked   *Explained
-	done    bool // the requested record is explained
+	done    bool // whether the requested record is explained
 }
 
-// Run reads a capture. The summary covers the records read, also with an error; it is nil only if
-// nothing was read. The error is nil at the end of a complete file, and otherwise the reader's.
+// Run reads a capture. The summary covers the records read, also if there is an error; it is nil
+// only if nothing was read. The error is nil at the end of a complete file, and otherwise the
+// reader's.
 func Run(r io.Reader, o Options) (*Summary, *Explained, error) {
 	in, err := capture.NewReader(r)
 	if err != nil {
@@ -166,8 +167,8 @@ func (x *inspection) prior(b *record.Prior) {
 	}
 }
 
-// parsed reports whether there is no error. Errors are problems, but that of used up memory ends
-// the inspection.
+// parsed reports whether err is nil. Errors are counted as problems, except that exhausted memory
+// ends the inspection.
 func (x *inspection) parsed(err error, what string) bool {
 	var spent *budget.Error
 	if errors.As(err, &spent) {
@@ -178,7 +179,7 @@ func (x *inspection) parsed(err error, what string) bool {
 	return err == nil
 }
 
-// lost discards state that needs all records.
+// lost discards state that is wrong after lost records.
 func (x *inspection) lost(b *record.Lost) {
 	x.sum.Lost += b.Records
 	for _, p := range x.players {
@@ -214,7 +215,7 @@ const (
 // limits bounds the memory for a file.
 type limits struct {
 	*budget.Budget
-	full  error // the first of keep
+	full  error // first error of keep
 	rates map[rateKey]*schema.Schema
 }
 
@@ -223,7 +224,7 @@ func (l *limits) keep(bytes int) {
 	l.full = cmp.Or(l.full, l.Take(bytes))
 }
 
-// count sets the count of a reason, whose text is kept once.
+// count sets the count of a reason. The text of each reason is stored once.
 func (l *limits) count(counts map[string]uint64, reason string, n uint64) {
 	if _, ok := counts[reason]; !ok {
 		l.keep(reasonSize + len(reason))
@@ -255,7 +256,7 @@ func (l *limits) atRate(declared *schema.Schema, b *record.Bound) (*schema.Schem
 	return s, err
 }
 
-// take reserves memory for a decoder and returns its size.
+// take reserves memory for a decoder and returns the decoder's size.
 func (l *limits) take(s *schema.Schema, b *record.Bound) (int, error) {
 	ring := max(b.Ring, rpcdelta.DefaultRing)
 	frame := 4*s.Components() + 24

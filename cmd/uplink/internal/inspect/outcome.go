@@ -5,7 +5,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 )
 
-// Row is a frame, or a payload without one.
+// Row is a frame, or a payload that delivered no frame.
 type Row struct {
 	Record  int     `json:"record"`
 	Seconds float64 `json:"seconds"`
@@ -13,19 +13,19 @@ type Row struct {
 	RPC     string  `json:"rpc"`
 	Seq     uint64  `json:"seq"`
 	Kind    string  `json:"kind,omitempty"`
-	// BaselineAge is how many frames before the payload's newest its baseline is, Redundant how
-	// many frames of the payload had arrived before.
+	// BaselineAge is the number of frames from the baseline to the payload's newest frame.
+	// Redundant is the number of frames in the payload that had arrived earlier.
 	BaselineAge int  `json:"baseline_age,omitempty"`
 	Redundant   int  `json:"redundant,omitempty"`
 	Late        bool `json:"late,omitempty"`
-	// Of the frames of one payload the newest has its header and payload.
+	// Only the newest frame of a payload has the sizes of header and payload.
 	FullBits    int `json:"full_bits,omitempty"`
 	HeaderBits  int `json:"header_bits,omitempty"`
 	PayloadBits int `json:"payload_bits,omitempty"`
 	// Drop is the reason of a drop.
 	Drop string `json:"drop,omitempty"`
-	// Check is "same" if it decoded to the same frame, or the difference, or the reason why it was
-	// not decoded.
+	// Check is "same" if the payload decoded to the same frame. Otherwise it is the difference, or
+	// the reason why it was not decoded.
 	Check string `json:"check"`
 }
 
@@ -38,7 +38,7 @@ func (p *player) decoded(x *inspection, b *record.Decoded) {
 		x.sum.Check.AfterLoss++
 		return
 	}
-	if !ok { // it is in the file before, or lost
+	if !ok { // the record is in an earlier file, or lost
 		if s.ready {
 			s.stop(afterLoss)
 		}

@@ -15,21 +15,21 @@ type player struct {
 	session *Session
 	seal    int
 	streams map[int]*stream // by RPC number
-	waiting *carried        // the last received message, until the next
-	taken   int             // of the limits' memory, for waiting
+	waiting *carried        // last received message, until the next one
+	taken   int             // memory reserved for waiting
 }
 
-// carried is a received datagram or message, and its payloads without a result so far.
+// carried is a received datagram or message, with its payloads that have no result yet.
 type carried struct {
 	at       capture.Record
 	payloads []payload
 	explain  *Explained // nil: not requested
 }
 
-// payload is one in a datagram or message.
+// payload is a payload in a datagram or message.
 type payload struct {
 	b      []byte
-	offset int // in it
+	offset int // offset in the datagram or message
 }
 
 func (x *inspection) player(n uint64) *player {
@@ -96,7 +96,7 @@ func (p *player) message(x *inspection, b *record.Message) {
 	p.came(x, b.Body)
 }
 
-// came starts to wait for the results of a received message.
+// came records a received message, whose results follow.
 func (p *player) came(x *inspection, body []byte) {
 	p.finish(x)
 	p.waiting = &carried{at: x.at, payloads: payloads(body)}
@@ -107,8 +107,8 @@ func (p *player) came(x *inspection, body []byte) {
 	}
 }
 
-// payloads returns copies of the payloads in a client's message. The offset of a payload follows
-// from its capacity, since it shares the message's memory.
+// payloads returns the payloads in a client's message. They share the message's memory, so that
+// their offsets follow from their capacities.
 func payloads(b []byte) (all []payload) {
 	t, body, err := message.Split(message.SkipDownAcks(b))
 	if err != nil {

@@ -11,17 +11,17 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Play is what one session called of one RPC, in a capture.
+// Play contains the calls of one RPC in one session of a capture.
 type Play struct {
 	Player uint64
 	*trace.Trace
 	seqs []uint64
 }
 
-// Plays reads the frames of a capture that the server received, and returns those of each session
-// and RPC in their order, the longest play first. Lost frames are left out. The names of the traces
-// begin with that of the file. The memory is limited as Run limits it. After damage, it returns the
-// plays before it, with the error.
+// Plays reads the frames of a capture that the server received. It returns those of each session
+// and RPC in order, the longest play first. Lost frames are omitted. The names of the traces begin
+// with the name of the file. The memory is limited as for Run. After damage, it returns the plays
+// before the damage, with the error.
 func Plays(r io.Reader, name string) ([]Play, error) {
 	type key struct {
 		player uint64
@@ -60,7 +60,7 @@ func sizeOf(blobs [][]byte) (n int) {
 	return n
 }
 
-// sort puts frames that arrived late into their places.
+// sort moves frames that arrived late to their places.
 func (p *Play) sort() {
 	order := make([]int, len(p.seqs))
 	for i := range order {

@@ -26,18 +26,18 @@ type stream struct {
 	schema *schema.Schema
 	cfg    rpcdelta.DecoderConfig
 	limits *limits
-	broken string // why there is no decoder
+	broken string // reason why there is no decoder
 
-	ready   bool              // it can be decoded
-	why     string            // if not ready
+	ready   bool              // whether it can be decoded
+	why     string            // reason if it cannot
 	dec     *rpcdelta.Decoder // nil before the first payload
-	cost    int               // of dec, of the limits' memory
-	resumed bool              // dec started at a reset within the stream
-	began   bool              // the reset was decoded
+	cost    int               // memory reserved for dec
+	resumed bool              // whether dec started at a reset within the stream
+	began   bool              // whether the reset was decoded
 	start   uint64            // sequence number of the reset
-	offset  uint64            // of the server's sequences from dec's
+	offset  uint64            // difference of the server's sequence numbers from dec's
 	acks    ackState
-	parts   *inspect.Explanation // of the next payload; usually nil
+	parts   *inspect.Explanation // explanation of the next payload; usually nil
 }
 
 func newStream(x *inspection, b *record.Bound) *stream {
@@ -65,8 +65,8 @@ func newStream(x *inspection, b *record.Bound) *stream {
 	return s
 }
 
-// repairTime returns the setting of the server's decoder, which keeps earlier states for payloads
-// that the client repeats.
+// repairTime returns RepairTime of the server's decoder. Such a decoder keeps earlier states for
+// payloads that the client repeats.
 func repairTime(b *record.Bound) int {
 	if b.Reliable || b.Codec != rpcdelta.Adaptive {
 		return 0
@@ -91,7 +91,7 @@ func (s *stream) free() {
 	s.dec, s.cost = nil, 0
 }
 
-// make creates the decoder if the stream is ready and has none.
+// make creates the decoder, if the stream can be decoded and has none.
 func (s *stream) make() {
 	if !s.ready || s.dec != nil {
 		return
@@ -120,8 +120,8 @@ func reasonOf(err error) string {
 	return ds.Malformed.String()
 }
 
-// again decodes a payload that the server decoded. why is the reason if it cannot be decoded,
-// differs the difference to the server's result.
+// again decodes a payload that the server decoded. why is the reason if it cannot be decoded.
+// differs is the difference from the server's result.
 func (s *stream) again(b []byte, want *record.Decoded) (frames []rpcdelta.Delivery, why, differs string) {
 	if !s.ready && want.Kind == rpcdelta.Reset && !s.cfg.Reliable {
 		s.fresh()
@@ -140,7 +140,7 @@ func (s *stream) again(b []byte, want *record.Decoded) (frames []rpcdelta.Delive
 	newest := &frames[len(frames)-1]
 	if s.resumed && !s.began {
 		s.began, s.offset = true, want.Seq-newest.Seq
-		// The server had older frames of this payload already.
+		// The server had received the older frames of this payload earlier.
 		frames = frames[max(0, len(frames)-want.Frames):]
 	}
 	for i := range frames {
@@ -168,7 +168,7 @@ func (s *stream) decode(b []byte) ([]rpcdelta.Delivery, error) {
 	return frames, err
 }
 
-// refuse passes the decoder a payload that the server's decoder dropped.
+// refuse passes to the decoder a payload that the server's decoder dropped.
 func (s *stream) refuse(b []byte, want string) (why, differs string) {
 	if s.make(); !s.ready {
 		return s.why, ""

@@ -17,22 +17,22 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// Summary describes a file, as far as it could be read.
+// Summary describes a file, or the part of it that could be read.
 type Summary struct {
 	Start   time.Time `json:"start"`
 	Index   int       `json:"index"` // of the file in its series
 	Seconds float64   `json:"seconds"`
 	Records int       `json:"records"`
 	Bytes   int64     `json:"bytes"`
-	// Whole reports whether the file was read to its end mark, Continues whether another one
-	// follows.
+	// Whole reports whether the file was read up to its end mark. Continues reports whether another
+	// file follows.
 	Whole     bool `json:"whole"`
 	Continues bool `json:"continues"`
 	// Lost is the number of records that the server could not write in time.
 	Lost      uint64            `json:"lost"`
 	Sessions  []*Session        `json:"sessions"`
 	RPCs      []*RPC            `json:"rpcs"`
-	Drops     map[string]uint64 `json:"drops"`     // of no RPC
+	Drops     map[string]uint64 `json:"drops"`     // drops that belong to no RPC
 	Transport map[string]uint64 `json:"transport"` // datagrams of no session, or of no use to it
 	Check     Check             `json:"check"`
 	Problems  []string          `json:"problems,omitempty"`
@@ -40,7 +40,7 @@ type Summary struct {
 	byPlayer map[uint64]*Session
 }
 
-// Session is one of the players.
+// Session describes one session of a player.
 type Session struct {
 	Player           uint64  `json:"player"`
 	Client           uint64  `json:"client,string"` // JSON has no integers of 64 bits
@@ -62,14 +62,14 @@ type Session struct {
 	Drops            uint64  `json:"drops"`
 }
 
-// RPC is one RPC over one channel with one codec, of all players.
+// RPC describes one RPC over one channel with one codec, for all players.
 type RPC struct {
 	Name     string `json:"name"`
 	Reliable bool   `json:"reliable"`
 	Codec    string `json:"codec"`
 	Payloads uint64 `json:"payloads"`
 	Bytes    uint64 `json:"bytes"`
-	// Stats counts the frames that were decoded again, Undecoded are the others.
+	// Stats counts frames that were decoded again, Undecoded all other frames.
 	Stats     Stats             `json:"stats"`
 	Undecoded uint64            `json:"undecoded"`
 	Late      uint64            `json:"late"`
@@ -81,12 +81,13 @@ type RPC struct {
 type Check struct {
 	Same   uint64 `json:"same"`
 	Differ uint64 `json:"differ"`
-	// Before counts payloads whose baselines are in an earlier file, AfterLoss those that cannot be
-	// decoded because records were lost, Broken those without a decoder.
+	// Before counts payloads whose baselines are in an earlier file. AfterLoss counts payloads that
+	// cannot be decoded because records were lost, and Broken payloads of streams without a
+	// decoder.
 	Before    uint64 `json:"before"`
 	AfterLoss uint64 `json:"after_loss"`
 	Broken    uint64 `json:"broken"`
-	// First is the first difference, FirstRecord its record.
+	// First describes the first difference. FirstRecord is the number of its record.
 	First       string `json:"first,omitempty"`
 	FirstRecord int    `json:"first_record,omitempty"`
 }
@@ -132,10 +133,10 @@ func (r *RPC) channel() string {
 	return "unreliable"
 }
 
-// Stats counts frames, in JSON by names like those around it.
+// Stats is [rpcdelta.Stats] with names in JSON like the other fields.
 type Stats struct{ rpcdelta.Stats }
 
-// named is [rpcdelta.Stats] by these names.
+// named is [rpcdelta.Stats] with these names.
 type named struct {
 	Delta       uint64                              `json:"delta"`
 	Keyframe    uint64                              `json:"keyframes"`
@@ -259,7 +260,7 @@ func (c *Check) write(b *strings.Builder) {
 	}
 }
 
-// Write writes it as text.
+// Write writes the explanation as text.
 func (e *Explained) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Record %d, at %.6f s: %s\n", e.Record, e.Seconds, e.Title)
@@ -292,7 +293,7 @@ func (e *Explained) Write(w io.Writer) error {
 	return err
 }
 
-// Header is the first row of rows as CSV.
+// Header is the header row of CSV output.
 var Header = []string{
 	"record", "seconds", "player", "rpc", "seq", "kind", "baseline_age", "redundant", "late", "full_bits", "header_bits", "payload_bits", "drop", "check",
 }

@@ -11,20 +11,20 @@ import (
 	"github.com/uplink-rpc/uplink/internal/trace"
 )
 
-// Bot is one player: a client, and what it does at each of its turns.
+// Bot is one player: a client, and the function that it calls at each of its turns.
 type Bot struct {
-	// Conn is the connection that is counted and rebound; nil: none is.
+	// Conn is the connection that is counted and rebound; nil: none.
 	Conn *client.Conn
 	// Turn makes the calls of one turn. An error other than [client.ErrReconnecting] ends the bot.
-	// The turns of a bot are one after the other.
+	// Calls of Turn do not overlap.
 	Turn func() error
 	// Close disconnects the bot.
 	Close func() error
 
-	phase time.Duration // of its turns within the period
-	since time.Time     // when it joined
+	phase time.Duration // offset of its turns within the period
+	since time.Time     // time at which it joined
 	ended atomic.Pointer[error]
-	seen  seen // of observe
+	seen  seen // used by observe
 }
 
 // Err returns the error that ended the bot, or nil.
@@ -35,7 +35,7 @@ func (b *Bot) Err() error {
 	return nil
 }
 
-// turn makes the calls of a turn, and reports whether others may follow.
+// turn makes the calls of a turn, and reports whether the bot continues.
 func (b *Bot) turn() bool {
 	err := b.Turn()
 	if err == nil || errors.Is(err, client.ErrReconnecting) {
@@ -45,7 +45,8 @@ func (b *Bot) turn() bool {
 	return false
 }
 
-// spread returns element i of a sequence whose first n elements lie evenly in [0, 1) for each n.
+// spread returns element i of a sequence whose first n elements are spread evenly over [0, 1), for
+// each n.
 func spread(i int) float64 {
 	_, part := math.Modf(float64(i) / math.Phi)
 	return part

@@ -9,36 +9,36 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// observation contains the counts of all bots at a moment, or between two.
+// observation contains the counts of all bots up to a time, or between two times.
 type observation struct {
 	at  time.Time
 	cpu time.Duration
 
-	joined, connected, ended int // bots, now
+	joined, connected, ended int // current numbers of bots
 	counts
 
-	late, trips *meter.Durations // since the observation before
+	late, trips *meter.Durations // since the previous observation
 }
 
-// counts only grow during a run.
+// counts contains the counters that only grow during a run.
 type counts struct {
 	Reconnections, Rebinds uint64
 	Sent                   rpcdelta.Stats
-	Bytes                  uint64 // of the payloads
+	Bytes                  uint64 // bytes of payloads
 	Fates                  rpcdelta.DeliveryStats
-	Reconnecting           uint64 // calls not made for it
-	Skipped                uint64 // calls not made since they would have been a period late
+	Reconnecting           uint64 // calls not made for lack of a connection
+	Skipped                uint64 // calls not made because they were late by a period
 	Link                   transport.Stats
 }
 
 // seen contains a bot's counts at the last observation.
 type seen struct {
-	session uint64 // 0: none yet
-	again   uint64 // sessions after the first
-	trips   uint64 // round trips measured
+	session uint64 // 0: no session yet
+	again   uint64 // number of sessions after the first
+	trips   uint64 // number of round trips measured
 }
 
-// observe adds up what the bots count, and merges the new round trips. One call at a time.
+// observe adds up the counters of the bots, and merges the new round trips. Calls must not overlap.
 func (c *Crowd) observe() observation {
 	o := observation{at: time.Now(), cpu: meter.CPU(), late: meter.NewDurations(), trips: meter.NewDurations()}
 	for _, b := range c.all() {

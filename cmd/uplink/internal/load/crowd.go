@@ -14,25 +14,25 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 )
 
-// Crowd is bots that join, have their turns at the same rate, are counted and leave. It is safe for
-// concurrent use, except for Sent.
+// Crowd is a group of bots that join, have turns at the same rate, are counted and leave. It is
+// safe for concurrent use, except for Sent.
 type Crowd struct {
-	rate    float64 // turns a second of each bot; 0: they stay idle
+	rate    float64 // turns per second of each bot; 0: idle
 	size    int
 	connect func(ctx context.Context, i int) (*Bot, error)
 	pacers  []*pacer
 	rebinds atomic.Uint64
 
-	// Of observe alone, one call at a time:
+	// Used only by observe, whose calls do not overlap:
 	late, trips *meter.Durations // since the start, or since they were replaced
 
 	mu     sync.Mutex
-	bots   []*Bot // that have joined
+	bots   []*Bot // bots that have joined
 	failed int
-	cause  error // of the first bot that could not join
+	cause  error // error of the first bot that could not join
 }
 
-// NewCrowd returns a crowd of size bots that have rate turns a second each. connect connects bot i.
+// NewCrowd returns a crowd of size bots with rate turns per second each. connect connects bot i.
 func NewCrowd(size int, rate float64, connect func(ctx context.Context, i int) (*Bot, error)) *Crowd {
 	c := &Crowd{rate: rate, size: size, connect: connect, late: meter.NewDurations(), trips: meter.NewDurations()}
 	if rate > 0 {
@@ -44,7 +44,7 @@ func NewCrowd(size int, rate float64, connect func(ctx context.Context, i int) (
 	return c
 }
 
-// Join connects bot i. It has turns from then on, while the crowd plays.
+// Join connects bot i. While the crowd plays, the bot has turns from then on.
 func (c *Crowd) Join(ctx context.Context, i int) error {
 	b, err := c.connect(ctx, i)
 	if err != nil {
@@ -64,8 +64,9 @@ func (c *Crowd) Join(ctx context.Context, i int) error {
 
 const maxJoining = 128
 
-// Ramp connects the bots from number first on. Their starts are evenly spread over a time in which
-// all of the crowd would join. It returns when all have joined or failed: see [Crowd.Failures].
+// Ramp connects the bots from number first on. Their starts are spread evenly, at the rate at which
+// the whole crowd would join within the time over. It returns when all have joined or failed: see
+// [Crowd.Failures].
 func (c *Crowd) Ramp(ctx context.Context, first int, over time.Duration) {
 	begin := time.Now()
 	var all errgroup.Group
@@ -93,14 +94,14 @@ func (c *Crowd) fail(err error) {
 	}
 }
 
-// Failures returns the number of bots that could not join, and the error of the first of them.
+// Failures returns the number of bots that could not join, and the first error.
 func (c *Crowd) Failures() (failed int, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.failed, c.cause
 }
 
-// Ended returns the number of bots that have ended, and the error of the last of them.
+// Ended returns the number of bots that have ended, and the last error.
 func (c *Crowd) Ended() (ended int, cause error) {
 	for _, b := range c.all() {
 		if err := b.Err(); err != nil {
@@ -110,8 +111,8 @@ func (c *Crowd) Ended() (ended int, cause error) {
 	return ended, cause
 }
 
-// Play lets all bots have their turns, and rebinds each once per interval if that is above 0, until
-// stop is called, which may be more than once.
+// Play runs the turns of all bots until stop is called, which may be called more than once. If
+// rebindEvery is above 0, each bot is rebound once per interval.
 func (c *Crowd) Play(rebindEvery time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -143,7 +144,7 @@ func (c *Crowd) rebind(ctx context.Context, every time.Duration) {
 func (c *Crowd) Close() {
 	var all sync.WaitGroup
 	for _, b := range c.all() {
-		all.Go(func() { _ = b.Close() }) // it has nothing more to say
+		all.Go(func() { _ = b.Close() }) // errors have no consequence
 	}
 	all.Wait()
 }

@@ -18,8 +18,8 @@ type Host struct {
 	served error
 }
 
-// Serve runs a server until [Host.Close], and calls tick hz times a second with ascending numbers
-// from 1 on. Ticks for which the process is too slow are dropped.
+// Serve runs a server until [Host.Close], and calls tick hz times per second with ascending numbers
+// from 1 on. If the process is too slow, ticks are dropped.
 func Serve(s *ds.Server, hz int, tick func(n uint64)) *Host {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &Host{Server: s, stop: cancel}
@@ -34,7 +34,8 @@ func Serve(s *ds.Server, hz int, tick func(n uint64)) *Host {
 	return h
 }
 
-// Close stops the server. It returns the error that ended it before.
+// Close stops the server. If the server ended earlier because of an error, Close returns this
+// error.
 func (h *Host) Close() error {
 	h.stop()
 	err := h.Server.Close()

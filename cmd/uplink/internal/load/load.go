@@ -1,6 +1,7 @@
-// Package load plays with many clients in one process, to test and to measure servers. It has one
-// [Bot], one pacing of them in a [Crowd], one counting and one [Report] of what a crowd counts, and
-// [Host], a server for scenarios that bring their own. Scenarios say what bots do:
+// Package load plays with many clients in one process, to test and to measure servers. A [Bot] is a
+// client. A [Crowd] gives its bots turns at a constant rate and counts; a [Report] presents the
+// counts. A [Host] is a server for scenarios that bring their own. The scenarios define the turns
+// of the bots:
 //
 //   - [Run]: repeat recorded traces (uplink bots).
 //   - package soak: the same while the network and the servers change (uplink soak).

@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// lossyNetwork loses datagrams of another network, and does nothing else to them. Unlike
-// simnet.WrapNetwork it needs no goroutines and timers, which thousands of bots would notice.
+// lossyNetwork adds packet loss to another network. Unlike simnet.WrapNetwork it needs no
+// goroutines and timers, which would be too slow for thousands of bots.
 type lossyNetwork struct {
 	inner transport.Network
 
@@ -19,7 +19,7 @@ type lossyNetwork struct {
 	out, in simnet.Config
 }
 
-// newLossyNetwork returns one whose sockets each have their own losses.
+// newLossyNetwork returns a network in which each socket has independent losses.
 func newLossyNetwork(inner transport.Network, out, in simnet.Config) (*lossyNetwork, error) {
 	return &lossyNetwork{inner: inner, out: out, in: in}, errors.Join(out.Validate(), in.Validate())
 }
@@ -61,7 +61,7 @@ func (c *lossyConn) WriteTo(p []byte, to netip.AddrPort) (int, error) {
 	return c.PacketConn.WriteTo(p, to)
 }
 
-// loser is one direction. A link that takes no time needs no clock.
+// loser simulates the losses of one direction. It needs no clock, because its link has no delay.
 type loser struct {
 	mu       sync.Mutex
 	link     *simnet.Link

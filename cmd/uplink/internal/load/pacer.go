@@ -11,23 +11,23 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 )
 
-// pacer has bots call, each once a period at its own phase, from one goroutine: a timer for each
-// bot would cost more than the calls. What is due is counted from a fixed origin, so that nothing
-// drifts.
+// pacer makes the calls of bots, once per period and at a phase of its own for each bot. It uses
+// one goroutine, because a timer for each bot would cost more than the calls. Due times are counted
+// from a fixed origin, so that they do not drift.
 type pacer struct {
 	origin  time.Time
 	rate    float64
-	late    *meter.Durations // how late each call was
+	late    *meter.Durations // delay of each call
 	skipped atomic.Uint64
 
 	mu     sync.Mutex
 	joined []*Bot
-	wake   chan struct{} // holds a token if somebody has joined
+	wake   chan struct{} // holds a token if a bot has joined
 
-	// Of run alone:
-	ring  []*Bot // by phase
-	at    int    // in the ring: who is next
-	cycle int64  // in which period
+	// Used only by run:
+	ring  []*Bot // bots by phase
+	at    int    // index in ring of the next bot
+	cycle int64  // number of the current period
 }
 
 func newPacer(origin time.Time, rate float64) *pacer {
@@ -64,7 +64,8 @@ func (p *pacer) run(ctx context.Context) {
 	}
 }
 
-// callDue makes the calls that are due, at most a period's, and returns the time until the next.
+// callDue makes the calls that are due, at most those of one period, and returns the time until the
+// next call.
 func (p *pacer) callDue() (wait time.Duration, any bool) {
 	for range len(p.ring) {
 		b := p.ring[p.at]
@@ -91,7 +92,7 @@ func (p *pacer) due(b *Bot) time.Time {
 	return p.origin.Add(time.Duration(float64(p.cycle)/p.rate*float64(time.Second)) + b.phase)
 }
 
-// call makes a call, unless it is a whole period late: two at once would be another load.
+// call makes a call, unless it is late by a whole period: two calls at once would change the load.
 func (p *pacer) call(b *Bot, due time.Time, late time.Duration) bool {
 	if due.Before(b.since) {
 		return true
@@ -104,7 +105,7 @@ func (p *pacer) call(b *Bot, due time.Time, late time.Duration) bool {
 	return b.turn()
 }
 
-// admit adds the bots that have joined. Each calls first at its phase of the period.
+// admit adds the bots that have joined. The first call of each is at its phase of the period.
 func (p *pacer) admit(now time.Time) {
 	p.mu.Lock()
 	joined := p.joined

@@ -27,21 +27,21 @@ const settling = 300 * time.Millisecond
 // ErrSilence reports that the server did not answer within Options.Wait.
 var ErrSilence = errors.New("waited")
 
-// replay is the scenario of uplink bots: each bot repeats a trace from a start row of its own.
+// replay is the scenario of uplink bots: each bot repeats a trace, starting at a row of its own.
 type replay struct {
 	*Crowd
 	options Options
 	traces  []*trace.Trace
 	network transport.Network
-	firstID uint64 // client id of bot 0: those of several runs at one server differ
+	firstID uint64 // client id of bot 0; concurrent runs at one server need different ones
 }
 
 // Run connects bots over the ramp, plays traces for Options.For or until ctx is done, and
-// disconnects. The report covers the time after all bots connected, or all of it if ctx was done
-// before. watch is called each second.
+// disconnects. The report covers the time after all bots connected. If ctx was done before that, it
+// covers the whole time. watch is called each second.
 //
-// If the first bot cannot connect, Run returns its error without a report. Errors of other bots
-// come with the report.
+// If the first bot cannot connect, Run returns its error without a report. Errors of other bots are
+// returned with the report.
 func Run(ctx context.Context, traces []*trace.Trace, o Options, watch func(Progress)) (*Report, error) {
 	r, err := newReplay(traces, o)
 	if err != nil {
@@ -66,7 +66,7 @@ func Run(ctx context.Context, traces []*trace.Trace, o Options, watch func(Progr
 	end := r.watch(joining, begin, watch)
 	if ctx.Err() == nil {
 		begin = r.observe()
-		r.late, r.trips = meter.NewDurations(), meter.NewDurations() // all have joined
+		r.late, r.trips = meter.NewDurations(), meter.NewDurations() // all bots have joined
 		playing, cancel := Until(ctx, o.For)
 		defer cancel()
 		end = r.watch(playing, begin, watch)
@@ -162,9 +162,9 @@ func (r *replay) verdict() error {
 }
 
 const (
-	maxPlayers = 60_000 // each has a UDP port of its own
+	maxPlayers = 60_000 // each has its own UDP port
 	maxRate    = 1000
-	// minRebind is the time that a server needs to follow.
+	// minRebind is the minimum time between rebinds that a server can follow.
 	minRebind = time.Second
 )
 
@@ -172,26 +172,26 @@ const (
 type Options struct {
 	To         string // address of the server
 	Players    int
-	Rate       float64       // calls a second of each; 0: they stay idle
-	Ramp       time.Duration // over which they join
-	For        time.Duration // to play once all have joined; 0: until the context is done
-	Wait       time.Duration // for the server's answers
+	Rate       float64       // calls per second of each player; 0: idle
+	Ramp       time.Duration // time over which they join
+	For        time.Duration // time to play after all have joined; 0: until the context is done
+	Wait       time.Duration // maximum time for answers of the server
 	Codec      rpcdelta.Codec
 	Preset     client.Preset
 	Redundancy int // as in client.Config
 	Link       simlink.Config
 	Suites     []transport.Suite
-	Insecure   bool // as in client.Config, with Suites
-	// Issuer issues the bots' tokens. With the zero key they have none.
+	Insecure   bool // as in client.Config; see Suites
+	// Issuer issues the bots' tokens. With the zero key, bots have no tokens.
 	Issuer token.IssuerKey
-	Route  string // route id of the tokens that bots get with Issuer
-	// Others are further servers that these tokens name.
+	Route  string // route id of tokens that Issuer issues
+	// Others are further servers that these tokens permit.
 	Others []netip.AddrPort
 	// Joined, if set, is called with each bot's connection when its RPC is bound.
 	Joined func(context.Context, *client.Conn) error
 	// RebindEvery is the interval at which each bot rebinds to another socket; 0: never.
 	RebindEvery time.Duration
-	Network     transport.Network // nil means UDP
+	Network     transport.Network // nil: UDP
 	// KeyLog receives the secrets of all sessions; nil: none.
 	KeyLog io.Writer
 }
@@ -215,7 +215,7 @@ func (o *Options) Validate() error {
 	return o.Link.Validate()
 }
 
-// client sets up bot i. This is the one place where bots get what the server knows them by.
+// client returns the configuration and the identity of bot i.
 func (r *replay) client(i int) (client.Config, error) {
 	o := &r.options
 	c := client.Config{
@@ -237,7 +237,7 @@ func (r *replay) client(i int) (client.Config, error) {
 	return c, err
 }
 
-// Resolve returns the address of a server as tokens name it.
+// Resolve returns the address of a server in the form that tokens contain.
 func Resolve(addr string) (netip.AddrPort, error) {
 	server, err := net.ResolveUDPAddr("udp", addr)
 	if err != nil {

@@ -27,7 +27,8 @@ type Report struct {
 	CPU      CPUUse        `json:"cpu"`
 }
 
-// PlayerCounts counts players. All but Asked, Reconnections and Rebinds are of the end.
+// PlayerCounts counts players. Asked, Reconnections and Rebinds cover the run, the other fields its
+// end.
 type PlayerCounts struct {
 	Asked         int    `json:"asked"`
 	Connected     int    `json:"connected"`
@@ -42,12 +43,12 @@ type PlayerCounts struct {
 type FrameCounts struct {
 	Sent      uint64  `json:"sent"`
 	PerSecond float64 `json:"per_second"`
-	// Delivered and Missed are what acks said in that time; the first speak of frames sent before
-	// it. What is in neither was lost with a connection.
+	// Delivered and Missed count frames by the acks received in that time, which also cover frames
+	// sent shortly before. Frames in neither were lost with a connection.
 	Delivered uint64 `json:"delivered"`
 	Missed    uint64 `json:"missed"`
-	// Reconnecting and Skipped were not sent: there was no connection, or the bots were a whole
-	// period late.
+	// Reconnecting and Skipped count calls that were not made: for lack of a connection, or because
+	// the bot was late by a whole period.
 	Reconnecting uint64 `json:"reconnecting"`
 	Skipped      uint64 `json:"skipped"`
 }
@@ -57,19 +58,19 @@ type DatagramCounts struct {
 	Sent       uint64 `json:"sent"`
 	Received   uint64 `json:"received"`
 	SendFailed uint64 `json:"send_failed"`
-	// LostUp counts those with frames that did not reach the server in time, LostDown the server's
-	// that did not come.
+	// LostUp counts datagrams with frames that did not reach the server in time. LostDown counts
+	// datagrams of the server that did not arrive.
 	LostUp   uint64 `json:"lost_up"`
 	LostDown uint64 `json:"lost_down"`
 }
 
-// FrameBits has mean sizes of a call.
+// FrameBits contains mean sizes per call in bits.
 type FrameBits struct {
-	Full    float64 `json:"full"`    // as an engine packs it
+	Full    float64 `json:"full"`    // frame as an engine packs it
 	Payload float64 `json:"payload"` // with its header, without that of the datagram
-	Up      float64 `json:"up"`      // all datagrams up, UDP and IP included
-	Down    float64 `json:"down"`    // all datagrams down, UDP and IP included
-	// WireRatio is Up and Down relative to full frames in encrypted datagrams of their own.
+	Up      float64 `json:"up"`      // all uplink datagrams, UDP and IP included
+	Down    float64 `json:"down"`    // all downlink datagrams, UDP and IP included
+	// WireRatio is the sum of Up and Down relative to full frames in separate encrypted datagrams.
 	WireRatio float64 `json:"wire_ratio"`
 }
 
@@ -85,7 +86,7 @@ func (r *replay) report(begin, end observation) *Report {
 	seconds := max(end.at.Sub(begin.at).Seconds(), 1e-9)
 	frames := float64(d.Sent.Frames())
 	if frames == 0 {
-		frames = math.Inf(1) // nothing is a frame's
+		frames = math.Inf(1) // without frames, sizes per frame are 0
 	}
 	link := "none"
 	if !r.options.Link.Perfect() {
@@ -120,7 +121,7 @@ func (r *replay) report(begin, end observation) *Report {
 	return report
 }
 
-// onWire is the bits of datagrams with UDP and IP.
+// onWire returns the size of datagrams with UDP and IP headers, in bits.
 func onWire(bytes, datagrams uint64) float64 {
 	return 8 * float64(bytes+endpoint.IPSize*datagrams)
 }
@@ -155,13 +156,13 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// Starved reports whether the bots could not produce the requested load: 1 % of calls were later
-// than half a period, or 0.1 % were not made.
+// Starved reports whether the bots could not produce the requested load: 1 % of calls were late by
+// more than half a period, or 0.1 % were not made.
 func (r *Report) Starved() bool {
 	return r.Lateness.P99 > 500/r.Rate || r.Frames.Skipped > r.Frames.Sent/1000
 }
 
-// share is the part of a whole that has n and others.
+// share returns n as a share of n plus others.
 func share(n, others uint64) string {
 	if n+others == 0 {
 		return "-"
@@ -174,7 +175,7 @@ type Progress struct {
 	Elapsed          time.Duration
 	Connected, Asked int
 	Failed           int
-	// Reconnections and Rebinds are of all the time since the first observation.
+	// Reconnections and Rebinds count since the first observation.
 	Reconnections, Rebinds uint64
 	PerSecond              float64       // frames sent in the last second
 	Delivered, Missed      uint64        // in the last second

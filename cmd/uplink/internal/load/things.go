@@ -11,14 +11,14 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Thing is an object of the world of the scenarios.
+// Thing is an object of the scenarios' world.
 type Thing struct {
 	Position schema.Vec3 `uplink:"resolution=0.01,min=-1000,max=1000"`
 	Rotation schema.Quat `uplink:"bits=11"`
 	Lit      bool
 }
 
-// thingAt returns object i at a time in seconds. Every third one rests.
+// thingAt returns object i at a time in seconds. Every third object rests.
 func thingAt(i int, t float64) Thing {
 	if i%3 == 0 {
 		t = 0
@@ -60,13 +60,13 @@ func NewThings(s *ds.Server, name string, count int, tickHz, sendHz float64) (*T
 }
 
 // Offer offers the world to a player as snapshots.
-func (t *Things) Offer(p *ds.Player) { _, _ = t.world.Offer(p) } // fails if it has left
+func (t *Things) Offer(p *ds.Player) { _, _ = t.world.Offer(p) } // fails if the player has left
 
 // OfferState offers the world to a player as state, until [Things.Leave].
 func (t *Things) OfferState(p *ds.Player) {
 	stream, err := t.world.OfferState(p, ds.StateConfig{})
 	if err != nil {
-		return // it has left
+		return // the player has left
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,7 +85,7 @@ func (t *Things) Send(tick uint64) {
 	t.mu.Lock()
 	for _, stream := range t.streams {
 		for i := range t.count {
-			_ = stream.Prioritize(uint16(i), 1) // a valid priority
+			_ = stream.Prioritize(uint16(i), 1) // the priority is valid
 		}
 	}
 	t.mu.Unlock()
@@ -94,9 +94,9 @@ func (t *Things) Send(tick uint64) {
 	}
 	for i := range t.count {
 		o := thingAt(i, float64(tick)/t.tickHz)
-		_ = t.world.Put(uint16(i), 0, &o) // within its bounds
+		_ = t.world.Put(uint16(i), 0, &o) // the components are within bounds
 	}
-	_, _ = t.world.Send() // errors of leaving players do not matter
+	_, _ = t.world.Send() // errors of players who leave do not matter
 }
 
 // SubscribeThings subscribes a client to the snapshots of a world, and counts them.

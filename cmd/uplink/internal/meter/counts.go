@@ -2,14 +2,14 @@ package meter
 
 import "reflect"
 
-// Sum returns the sums of the uint64 fields of two structs of counters, including those in fields
-// that are structs or arrays. Other fields are those of a.
+// Sum returns the sums of the uint64 fields of two structs of counters, including fields within
+// structs or arrays. Other fields have the values of a.
 func Sum[T any](a, b T) T {
 	each(&a, &b, func(x, y uint64) uint64 { return x + y })
 	return a
 }
 
-// Difference returns the differences a-b of counters, as [Sum] does.
+// Difference returns the differences a-b of the fields that [Sum] adds.
 func Difference[T any](a, b T) T {
 	each(&a, &b, func(x, y uint64) uint64 { return x - y })
 	return a

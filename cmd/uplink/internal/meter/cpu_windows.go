@@ -18,7 +18,7 @@ func CPU() time.Duration {
 	return ticks(kernel) + ticks(user)
 }
 
-// ticks reads a length of time in units of 100 ns. (Nanoseconds takes it for a date.)
+// ticks converts a duration in units of 100 ns. (Nanoseconds would interpret it as a date.)
 func ticks(f syscall.Filetime) time.Duration {
 	return time.Duration(int64(f.HighDateTime)<<32|int64(f.LowDateTime)) * 100
 }

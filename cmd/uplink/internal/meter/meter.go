@@ -13,8 +13,8 @@ import (
 // longest is the maximum recorded duration.
 const longest = time.Minute
 
-// Durations is a histogram of durations, accurate to a microsecond or three digits, whichever is
-// coarser. It is safe for concurrent use, and Add does not allocate.
+// Durations is a histogram of durations. Its resolution is a microsecond or three digits, whichever
+// is coarser. It is safe for concurrent use, and Add does not allocate.
 type Durations struct {
 	mu   sync.Mutex
 	hist *hdrhistogram.Histogram
@@ -47,7 +47,7 @@ func (d *Durations) Merge(o *Durations) {
 	defer d.mu.Unlock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	d.hist.Merge(o.hist) // of the same range: nothing is dropped
+	d.hist.Merge(o.hist) // same range, so nothing is dropped
 }
 
 // Summary returns the percentiles.
@@ -65,7 +65,7 @@ func (d *Durations) Summary() Summary {
 	return s
 }
 
-// Summary has percentiles in milliseconds.
+// Summary contains percentiles in milliseconds.
 type Summary struct {
 	Count uint64  `json:"count"`
 	P50   float64 `json:"p50_ms"`

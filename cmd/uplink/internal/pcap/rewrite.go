@@ -1,6 +1,6 @@
-// Package pcap copies capture files, pcap and pcapng, and changes the UDP datagrams in them. It
-// reads what strangers recorded: no input panics, and none takes more memory than a packet may
-// have.
+// Package pcap copies capture files, pcap and pcapng, and changes the UDP datagrams in them. Its
+// input is untrusted: no input causes a panic, or takes more memory than the maximum size of a
+// packet.
 package pcap
 
 import (
@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	maxPacket = 1 << 18 // of which one packet may have so many bytes
-	maxBlock  = 1 << 20 // and a block of pcapng
-	// grow is how much longer a packet may become.
+	maxPacket = 1 << 18 // maximum size of a packet in bytes
+	maxBlock  = 1 << 20 // maximum size of a pcapng block in bytes
+	// grow is the maximum number of bytes by which a packet may grow.
 	grow = 64
 )
 
@@ -23,9 +23,9 @@ const (
 type Packet struct {
 	// Number counts packets from 1.
 	Number int
-	// Link is the link type of its interface.
+	// Link is the link type of the packet's interface.
 	Link LinkType
-	// Data is what was recorded of it, valid during the call.
+	// Data is the recorded part of the packet, valid during the call.
 	Data []byte
 }
 
@@ -34,25 +34,25 @@ type rewriter struct {
 	out    *bufio.Writer
 	edit   func(*Packet) []byte
 	order  binary.ByteOrder
-	number int   // of the packets before
-	offset int64 // of what is read next
-	start  int64 // of the record that is being read
+	number int   // number of packets so far
+	offset int64 // offset of the next bytes to read
+	start  int64 // offset of the current record
 	buf    bytes.Buffer
-	record []byte // scratch of what is written
+	record []byte // scratch for output
 }
 
-// Rewrite copies a capture file from r to w, in the format that it has, pcap or pcapng. Each packet
-// goes through edit, which returns the packet's new data, at most 64 bytes longer, or nil to leave
-// it as it is. All else is copied; a simple packet of pcapng that was cut becomes an enhanced one,
-// without a time. It returns how many packets there were.
+// Rewrite copies a capture file from r to w in its format, pcap or pcapng. It calls edit for each
+// packet. edit returns the packet's new data, at most 64 bytes longer, or nil to leave it
+// unchanged. Everything else is copied, except that a truncated simple packet of pcapng becomes an
+// enhanced packet without a time. Rewrite returns the number of packets.
 //
-// An [Error] is where the file is damaged; what came before has been written. If the file is no
-// capture, nothing has been written and the error wraps [ErrFormat]. Other errors are those of r
-// and w.
+// An [Error] means that the file is damaged, and tells where; everything before that was written.
+// If the file is not a capture, nothing was written and the error wraps [ErrFormat]. Other errors
+// are those of r and w.
 func Rewrite(w io.Writer, r io.Reader, edit func(*Packet) []byte) (packets int, err error) {
 	c := &rewriter{in: bufio.NewReaderSize(r, 1<<16), out: bufio.NewWriterSize(w, 1<<16), edit: edit}
 	err = c.run()
-	if flushed := c.out.Flush(); !errors.Is(err, flushed) { // the error of a write is returned again
+	if flushed := c.out.Flush(); !errors.Is(err, flushed) { // a failed write returns its error again
 		err = errors.Join(err, flushed)
 	}
 	return c.number, err
@@ -98,7 +98,8 @@ func (c *rewriter) begin() (bool, error) {
 	return true, nil
 }
 
-// read reads n more bytes of the record and returns all of it. Memory is taken as bytes come.
+// read reads n more bytes of the record and returns the whole record. Memory grows only with bytes
+// read.
 func (c *rewriter) read(n int) ([]byte, error) {
 	got, err := io.CopyN(&c.buf, c.in, int64(n))
 	c.offset += got
@@ -119,7 +120,7 @@ func (c *rewriter) packet(link LinkType, data []byte) []byte {
 	return c.edit(&Packet{Number: c.number, Link: link, Data: data})
 }
 
-// snapLen is the limit of packets' sizes that a copy states.
+// snapLen returns the maximum packet size that the copy declares.
 func snapLen(n uint32) uint32 {
 	if n == 0 || n > maxPacket {
 		return n
@@ -130,14 +131,14 @@ func snapLen(n uint32) uint32 {
 // ErrFormat means that a file is not in a format of packet captures.
 var ErrFormat = errors.New("neither pcap nor pcapng")
 
-// Error says where a capture file cannot be read.
+// Error describes the damage of a capture file.
 type Error struct {
-	// Packet is the number of the packet at fault, or if it is none the one after it; the first is
-	// 1.
+	// Packet is the number of the damaged packet or, if another block is damaged, of the next
+	// packet. The first packet is 1.
 	Packet int
-	// Offset is where in the file that packet or block begins, in bytes.
+	// Offset is the offset of the packet or block in the file, in bytes.
 	Offset int64
-	// Text says what is wrong.
+	// Text describes the problem.
 	Text string
 }
 
@@ -164,7 +165,7 @@ func (c *rewriter) classic() error {
 	if err != nil {
 		return err
 	}
-	link := LinkType(c.order.Uint32(header[20:])) // its upper half speaks of other things
+	link := LinkType(c.order.Uint32(header[20:])) // the upper half contains other information
 	c.order.PutUint32(header[16:], snapLen(c.order.Uint32(header[16:])))
 	if err := c.write(header); err != nil {
 		return err
@@ -205,7 +206,7 @@ func (c *rewriter) putSize(b []byte, size, length uint32, data []byte) {
 	c.order.PutUint32(b[4:], length+uint32(len(data))-size)
 }
 
-// The types of block that are looked into.
+// The types of block that are interpreted.
 const (
 	ngSection   = 0x0a0d0d0a // the same in both byte orders
 	ngInterface = 1
@@ -215,13 +216,13 @@ const (
 
 	ngByteOrder = 0x1a2b3c4d
 	ngMinBlock  = 12
-	// The data of packets follow so many bytes of their block, type and length included.
+	// Packet data start at this offset in their block, after type and length.
 	ngPacketHeader = 8 + 20
 	ngSimpleHeader = 8 + 4
 	maxInterfaces  = 1 << 16
 )
 
-// packetSource is what a section says of an interface.
+// packetSource is the description of an interface in a section.
 type packetSource struct {
 	link    LinkType
 	snapLen uint32
@@ -274,7 +275,7 @@ func (c *rewriter) block() ([]byte, error) {
 	return b, nil
 }
 
-// ngEdit returns what is to be written of a block.
+// ngEdit returns the block to write instead of b.
 func (c *rewriter) ngEdit(b []byte, ifs *[]packetSource) ([]byte, error) {
 	switch c.order.Uint32(b) {
 	case ngSection:
@@ -282,7 +283,7 @@ func (c *rewriter) ngEdit(b []byte, ifs *[]packetSource) ([]byte, error) {
 		if len(b) < 28 {
 			return nil, c.errorf("a section of %d bytes, want 28 or more", len(b))
 		}
-		c.order.PutUint64(b[16:], ^uint64(0)) // its length will be another one, and need not be known
+		c.order.PutUint64(b[16:], ^uint64(0)) // the length changes and is optional
 	case ngInterface:
 		return b, c.addInterface(b, ifs)
 	case ngPacket, ngOldPacket:
@@ -354,15 +355,15 @@ func (c *rewriter) ngSimple(b []byte, ifs []packetSource) ([]byte, error) {
 		c.order.PutUint32(b[8:], uint32(len(data)))
 		return c.ngBlock(b[:ngSimpleHeader], data, nil), nil
 	}
-	// It cannot stay simple: only its interface says where such a packet was cut, and the limit is
-	// another one in the copy.
+	// It cannot remain a simple packet: where such a packet was truncated is declared only by its
+	// interface, and the copy declares another limit.
 	var header [ngPacketHeader]byte
 	c.order.PutUint32(header[:], ngPacket)
 	c.putSize(header[20:], size, length, data)
 	return c.ngBlock(header[:], data, nil), nil
 }
 
-// ngBlock makes a block of its header, packet data and options.
+// ngBlock makes a block from its header, packet data and options.
 func (c *rewriter) ngBlock(header, data, options []byte) []byte {
 	b := append(append(c.record[:0], header...), data...)
 	for len(b)%4 != 0 {

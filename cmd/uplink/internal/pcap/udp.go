@@ -11,23 +11,23 @@ const (
 	udpHeader   = 8
 	ipv4Header  = 20
 	ipv6Header  = 40
-	maxOptions  = 8 // extension headers of IPv6
+	maxOptions  = 8 // maximum number of extension headers of IPv6
 )
 
 // Datagram is the UDP datagram of a packet.
 type Datagram struct {
 	From, To netip.AddrPort
-	// Payload is what was recorded of the payload; it shares the packet's memory.
+	// Payload is the recorded part of the payload; it shares the packet's memory.
 	Payload []byte
-	// Cut reports whether the datagram was recorded in part only.
+	// Cut reports whether only a part of the datagram was recorded.
 	Cut bool
 
 	packet       []byte
-	ip, udp, end int // where these begin, and where the payload ends
+	ip, udp, end int // offsets of the IP and UDP headers, and of the end of the payload
 }
 
-// UDP returns the packet's datagram, or false if it has none: another link type or protocol, a
-// fragment, or the recording ends before the payload.
+// UDP returns the packet's datagram. It returns false if the packet has another link type or
+// protocol, is a fragment, or was truncated before the payload.
 func (p *Packet) UDP() (Datagram, bool) {
 	ip, ok := p.ip()
 	if !ok || len(p.Data) <= ip {
@@ -65,7 +65,7 @@ func (d *Datagram) ipv4() (from, to netip.Addr, ok bool) {
 		return from, to, false
 	}
 	header, total := 4*int(b[0]&15), int(binary.BigEndian.Uint16(b[2:]))
-	const fragment = 0x3fff // more of them, or an offset
+	const fragment = 0x3fff // the flag of further fragments, or an offset
 	if header < ipv4Header || total < header || b[9] != protocolUDP || binary.BigEndian.Uint16(b[6:])&fragment != 0 {
 		return from, to, false
 	}
@@ -98,13 +98,13 @@ func (d *Datagram) ipv6() (from, to netip.Addr, ok bool) {
 	return from, to, false
 }
 
-// Replace appends the packet with another payload to dst, lengths and checksums set right, and
-// returns the extended slice; dst must not overlap with the packet. What follows the datagram in
-// the packet is kept. It returns false for a datagram that was cut, or where the result would be
-// longer than IP can say.
+// Replace appends the packet with another payload to dst, with valid lengths and checksums, and
+// returns the extended slice; dst must not overlap with the packet. Bytes after the datagram in the
+// packet are kept. It returns false for a truncated datagram, or if the result would exceed the
+// maximum length of IP.
 func (d *Datagram) Replace(dst, payload []byte) ([]byte, bool) {
 	size := udpHeader + len(payload)
-	total := d.udp - d.ip + size // without what IPv6 does not count
+	total := d.udp - d.ip + size // without the header that IPv6 does not count
 	if d.Cut || total > 0xffff {
 		return dst, false
 	}
@@ -123,7 +123,7 @@ func (d *Datagram) Replace(dst, payload []byte) ([]byte, bool) {
 		header := ip[:d.udp-d.ip]
 		header[10], header[11] = 0, 0
 		binary.BigEndian.PutUint16(header[10:], ^fold(sum(header)))
-		if !had { // in IPv4 it may be left out
+		if !had { // in IPv4 the checksum is optional
 			return dst, true
 		}
 		addrs = ip[12:20]
@@ -132,11 +132,11 @@ func (d *Datagram) Replace(dst, payload []byte) ([]byte, bool) {
 		addrs = ip[8:40]
 	}
 	checksum := ^fold(sum(addrs) + protocolUDP + uint32(len(udp)) + sum(udp))
-	binary.BigEndian.PutUint16(udp[6:], cmp.Or(checksum, 0xffff)) // 0 means that there is no checksum
+	binary.BigEndian.PutUint16(udp[6:], cmp.Or(checksum, 0xffff)) // 0 means no checksum
 	return dst, true
 }
 
-// sum adds up 16-bit words; of 64 KiB it does not overflow.
+// sum adds up 16-bit words. It cannot overflow for up to 64 KiB.
 func sum(b []byte) (s uint32) {
 	for ; len(b) >= 2; b = b[2:] {
 		s += uint32(binary.BigEndian.Uint16(b))
@@ -152,22 +152,22 @@ func fold(s uint32) uint16 {
 	return uint16(s>>16 + s)
 }
 
-// LinkType says what the packets of an interface begin with.
+// LinkType is the type of an interface, which determines the start of its packets.
 type LinkType uint16
 
-// The link types that are looked into; those of others are copied.
+// The supported link types. Packets of others are copied.
 const (
 	Null      LinkType = 0   // BSD loopback: address family, in the recorder's byte order
 	Ethernet  LinkType = 1   // with or without VLAN tags
 	Raw       LinkType = 101 // IP
-	Loop      LinkType = 108 // OpenBSD loopback: the same as Null in network order
+	Loop      LinkType = 108 // OpenBSD loopback: like Null, in network byte order
 	LinuxSLL  LinkType = 113 // Linux cooked, version 1
 	IPv4      LinkType = 228
 	IPv6      LinkType = 229
 	LinuxSLL2 LinkType = 276 // Linux cooked, version 2
 )
 
-// Ethernet's types.
+// EtherTypes.
 const (
 	typeIPv4 = 0x0800
 	typeIPv6 = 0x86dd
@@ -176,14 +176,14 @@ const (
 	maxVLANs = 4
 )
 
-// ip returns where the packet's IP header begins, or false if it has none.
+// ip returns the offset of the packet's IP header, or false if there is none.
 func (p *Packet) ip() (offset int, ok bool) {
 	b := p.Data
 	switch p.Link {
 	case Raw, IPv4, IPv6:
 		return 0, true
 	case Null, Loop:
-		// The families of IPv6 differ from system to system; the IP header says which it is.
+		// The address families of IPv6 differ between systems; the IP header contains the version.
 		return 4, len(b) > 4
 	case Ethernet:
 		return etherType(b, 12, 14)
@@ -195,7 +195,7 @@ func (p *Packet) ip() (offset int, ok bool) {
 	return 0, false
 }
 
-// etherType looks at a type at one offset for an IP header at another.
+// etherType returns next if the EtherType at offset at is IP. It skips VLAN tags.
 func etherType(b []byte, at, next int) (offset int, ok bool) {
 	for range maxVLANs {
 		if len(b) < max(next, at+2) {

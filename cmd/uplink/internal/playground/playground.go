@@ -1,5 +1,5 @@
 // Package playground is the world of bots that uplink demo and uplink ds serve, so that clients in
-// any language have something to connect to.
+// any language can try all features.
 package playground
 
 import (
@@ -14,16 +14,18 @@ import (
 	"github.com/uplink-rpc/uplink/session"
 )
 
-// Notice is the server call Notice, which every player gets once a second.
+// Notice contains the arguments of the server call Notice, which every player receives once per
+// second.
 type Notice struct {
-	Tick    uint32 // of the world
+	Tick    uint32 // tick of the world
 	Players uint8
 }
 
 const (
 	noticeName  = "Notice"
 	noticeEvery = worldHz // ticks
-	// StreamName is the name of the stream that every player gets, with StreamLines lines of text.
+	// StreamName is the name of the stream that every player receives. It has StreamLines lines of
+	// text.
 	StreamName  = "lines.txt"
 	StreamLines = 4096
 	// maxRead is the maximum size of a stream of a player, in bytes.
@@ -31,7 +33,7 @@ const (
 )
 
 // Playground uses each way of sending: the world, calls of the server, reliable messages and
-// streams. What a player sends by message, request or stream is answered.
+// streams. It answers players' messages, requests and streams.
 type Playground struct {
 	bots *World
 	log  *slog.Logger
@@ -67,7 +69,7 @@ func (g *Playground) Run(ctx context.Context) error {
 	})
 }
 
-// Wait waits for the streams of players. Close the server before, which ends them.
+// Wait waits until the streams of players have ended. Close the server before, which ends them.
 func (g *Playground) Wait() { g.streams.Wait() }
 
 func (g *Playground) joined(p *ds.Player) {
@@ -108,7 +110,7 @@ func (g *Playground) left(p *ds.Player, _ error) {
 	g.bots.Leave(p)
 }
 
-// notify calls all players.
+// notify calls Notice at all players.
 func (g *Playground) notify(tick uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -116,12 +118,12 @@ func (g *Playground) notify(tick uint64) {
 	for p, s := range g.notices {
 		_, err := s.Send(&n)
 		if !g.check("call", p, err) {
-			delete(g.notices, p) // its client does not handle the call
+			delete(g.notices, p) // the client does not handle the call
 		}
 	}
 }
 
-// read reads a stream of a player and tells it the size.
+// read reads a stream of a player and answers with its size.
 func (g *Playground) read(p *ds.Player, s session.StreamReader) {
 	n, err := io.Copy(io.Discard, io.LimitReader(s, maxRead))
 	if g.check("read a stream", p, err) {
@@ -129,7 +131,7 @@ func (g *Playground) read(p *ds.Player, s session.StreamReader) {
 	}
 }
 
-// check reports whether there is no error, and logs it otherwise.
+// check logs err unless it is nil, and reports whether it is nil.
 func (g *Playground) check(what string, p *ds.Player, err error) bool {
 	if err != nil {
 		g.log.Debug("demo world", "what", what, "player", p.ID(), "error", err)

@@ -17,12 +17,13 @@ const (
 	WorldName = "bots"
 	worldHz   = 20
 	botCount  = 96
-	// field is the size of the field on which the bots walk, and cell that of an area, in meters.
+	// field is the size of the field on which the bots walk, and cell the size of an area, in
+	// meters.
 	field, cell = 80.0, 20.0
-	// sight is how far a player sees, in meters.
+	// sight is the distance at which players see bots, in meters.
 	sight = 15.0
-	// MaxWatchers is the number of clients who get the world, so that a demo with many clients
-	// measures their calls.
+	// MaxWatchers is the maximum number of clients that receive the world. The limit ensures that a
+	// demo with many clients measures mainly their calls.
 	MaxWatchers = 64
 )
 
@@ -33,7 +34,7 @@ type Bot struct {
 	Firing   bool
 }
 
-// botAt returns bot i at a time in seconds. It walks in a circle.
+// botAt returns bot i at a time in seconds. The bot walks in a circle.
 func botAt(i int, t float64) Bot {
 	_, part := math.Modf(float64(i) / math.Phi)
 	radius := 4 + 16*part
@@ -48,7 +49,7 @@ func botAt(i int, t float64) Bot {
 	}
 }
 
-// World is a world of bots of which each player sees the areas around a bot of its own.
+// World is a world of bots. Each player sees the areas around one of the bots.
 type World struct {
 	world *ds.World[Bot]
 	grid  *area.Grid
@@ -63,7 +64,7 @@ type watcher struct {
 	bot    int
 }
 
-// NewWorld returns the world, which sends to players that join.
+// NewWorld returns the world. It sends snapshots to players that join.
 func NewWorld() (w *World, err error) {
 	w = &World{watchers: map[*ds.Player]*watcher{}}
 	if w.grid, err = area.NewGrid(1, 0, 0, cell, field/cell, field/cell); err != nil {
@@ -73,8 +74,8 @@ func NewWorld() (w *World, err error) {
 	return w, err
 }
 
-// Join offers the world to a player, unless MaxWatchers joined before it by the index, from which
-// its bot follows.
+// Join offers the world to a player, unless MaxWatchers have joined before. index selects the
+// player's bot.
 func (w *World) Join(p *ds.Player, index int) {
 	if index >= MaxWatchers {
 		return
@@ -86,7 +87,7 @@ func (w *World) Join(p *ds.Player, index int) {
 		return
 	}
 	stream, err := w.world.Offer(p)
-	if err == nil { // else the session has ended
+	if err == nil { // otherwise the session has ended
 		w.watchers[p] = &watcher{stream, watch, 7 * index % botCount}
 	}
 }
@@ -98,8 +99,8 @@ func (w *World) Leave(p *ds.Player) {
 	delete(w.watchers, p)
 }
 
-// Run moves the bots and sends the world until the context is done, and calls each, if not nil,
-// after every tick.
+// Run moves the bots and sends the world until the context is done. After every tick it calls each,
+// if not nil.
 func (w *World) Run(ctx context.Context, each func(tick uint64)) error {
 	tick := uint64(0)
 	for range sleep.Every(ctx, time.Second/worldHz) {

@@ -28,34 +28,34 @@ type Plan struct {
 	schemas  []*schema.Schema
 	priors   []*prior.Prior
 	ring     int
-	late     bool // DeliverLate
-	// Skipped counts payloads that cannot be played: those whose baselines are not in the file, and
-	// those that the server dropped before decoding.
+	late     bool // value of DeliverLate
+	// Skipped counts payloads that cannot be replayed, because their baselines are not in the file
+	// or because the server dropped them before decoding.
 	Skipped uint64
 }
 
 type replayed struct {
 	player  uint64
 	events  []event
-	expect  map[int][]string // by RPC number, the result of each payload
+	expect  map[int][]string // expected result of each payload, by RPC number
 	streams map[int]*stream
 	waiting *carried
 }
 
 type event struct {
 	at       time.Duration
-	bind     *message.BindRequest // or
-	body     []byte               // to send; nil ends the session
+	bind     *message.BindRequest // request to bind, or
+	body     []byte               // message to send; nil ends the session
 	reliable bool
 }
 
 type stream struct {
-	ready   bool // payloads can be decoded
-	resumed bool // at a reset within the stream
+	ready   bool // whether payloads can be decoded
+	resumed bool // whether it starts at a reset within the stream
 	start   uint64
 }
 
-// carried is a datagram or message without a result so far.
+// carried is a datagram or message whose payloads have no result yet.
 type carried struct {
 	at       time.Duration
 	reliable bool
@@ -65,9 +65,9 @@ type carried struct {
 	play     []bool
 }
 
-// Load reads a capture, of one player or, if that is 0, of all. If the file is damaged, the plan
-// has the records before the damage. memory limits the size of the plan in bytes; 0 means
-// [budget.Default].
+// Load reads the sessions of one player in a capture or, if player is 0, of all. If the file is
+// damaged, the plan contains the records before the damage. memory limits the size of the plan in
+// bytes; 0 means [budget.Default].
 func Load(r io.Reader, player uint64, memory int64) (*Plan, error) {
 	in, err := capture.NewReader(r)
 	if err != nil {
@@ -89,7 +89,7 @@ func Load(r io.Reader, player uint64, memory int64) (*Plan, error) {
 // Sessions returns the number of sessions.
 func (p *Plan) Sessions() int { return len(p.sessions) }
 
-// maxSessions is the maximum number of sessions; each has a socket.
+// maxSessions is the maximum number of sessions, because each needs a socket.
 const maxSessions = 1 << 14
 
 type loader struct {
@@ -105,7 +105,7 @@ type loader struct {
 const (
 	sessionSize = 2 << 10
 	eventSize   = 160
-	payloadSize = 96 // with what is expected of it
+	payloadSize = 96 // size of a payload with its expected result
 	bindingSize = 1 << 10
 )
 
@@ -118,7 +118,7 @@ func (l *loader) read(in *capture.Reader) error {
 		if err != nil {
 			return err
 		}
-		l.at = max(l.at, rec.At) // goroutines of a server may be a little out of order
+		l.at = max(l.at, rec.At) // goroutines of a server may write slightly out of order
 		if err := l.take(rec.Body); err != nil {
 			return fmt.Errorf("record %d: %w", rec.Number, err)
 		}
@@ -206,8 +206,8 @@ func (l *loader) bound(b *record.Bound) error {
 	return nil
 }
 
-// came keeps a message until the server's result is known, if there is memory. Requests to bind are
-// created again; acks of worlds are left out.
+// came stores a message until the server's result is known, if the memory suffices. It stores no
+// requests to bind, which are created again, and no acks of worlds.
 func (l *loader) came(s *replayed, body []byte, reliable bool) error {
 	l.settle(s)
 	body = message.SkipDownAcks(body)
@@ -235,7 +235,7 @@ func (l *loader) came(s *replayed, body []byte, reliable bool) error {
 	return l.budget.Take(eventSize + len(body) + payloadSize*len(c.payloads))
 }
 
-// settle adds the pending message to the events, without the payloads that are skipped.
+// settle adds the pending message to the events, without the skipped payloads.
 func (l *loader) settle(s *replayed) {
 	c := s.waiting
 	s.waiting = nil
@@ -262,7 +262,7 @@ func (l *loader) settle(s *replayed) {
 	s.events = append(s.events, event{at: c.at, body: c.body, reliable: c.reliable})
 }
 
-// next returns the index of the payload of the server's next result.
+// next returns the index of the payload that the server's next result belongs to.
 func (s *replayed) next() (int, bool) {
 	if s.waiting == nil || s.waiting.next == len(s.waiting.payloads) {
 		return 0, false
@@ -280,13 +280,13 @@ func (l *loader) decoded(s *replayed, b *record.Decoded) {
 		st.ready = false
 	case !st.ready && b.Kind == rpcdelta.Reset && !s.waiting.reliable:
 		st.ready, st.resumed, st.start = true, true, b.Seq
-		s.play(i, b.RPC, anything) // the first server had older frames of it already
+		s.play(i, b.RPC, anything) // the original server had received its older frames before
 	case st.ready && (!st.resumed || b.Seq >= st.start):
 		s.play(i, b.RPC, taken(b.Frames, b.Kind, b.Hash))
 	}
 }
 
-// play adds payload i of the pending message to what is played, with its result.
+// play marks payload i of the pending message for replay, with its expected result.
 func (s *replayed) play(i, rpc int, expected string) {
 	s.waiting.play[i] = true
 	s.expect[rpc] = append(s.expect[rpc], expected)
@@ -295,14 +295,14 @@ func (s *replayed) play(i, rpc int, expected string) {
 func (l *loader) dropped(s *replayed, b *record.Dropped) {
 	i, ok := s.next()
 	st := s.streams[b.RPC]
-	// A server without the earlier payloads may have another reason to drop an old one.
+	// A server that did not receive the earlier payloads may drop an old one for another reason.
 	old := b.Reason == ds.Late.String() || b.Reason == ds.Duplicate.String()
 	if ok && b.Decoder && st != nil && st.ready && (!st.resumed || !old) {
 		s.play(i, b.RPC, b.Reason)
 	}
 }
 
-// anything is expected if the results of two servers may differ.
+// anything is the expected result where two servers may differ.
 const anything = ""
 
 func taken(frames int, kind rpcdelta.FrameKind, hash uint32) string {

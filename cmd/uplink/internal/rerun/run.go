@@ -20,9 +20,9 @@ import (
 // Options configure a run.
 type Options struct {
 	To string
-	// Speed is relative to the recording.
+	// Speed is the speed of the replay relative to the recording.
 	Speed float64
-	// Token returns a token for that client id.
+	// Token returns a token for a client id.
 	Token    func(ctx context.Context, client uint64) (token.Token, error)
 	Suites   []transport.Suite
 	Insecure bool
@@ -38,8 +38,8 @@ type Report struct {
 	Datagrams uint64 `json:"datagrams"`
 	Messages  uint64 `json:"messages"`
 	Skipped   uint64 `json:"skipped"`
-	// Same and Different count payloads after a run against a server of its own, Missing those
-	// without a result.
+	// Same and Different count payloads by comparison with the recording, Missing payloads without
+	// a result. They are set by [PlaySelf].
 	Same      uint64 `json:"same"`
 	Different uint64 `json:"different"`
 	Missing   uint64 `json:"missing"`
@@ -50,12 +50,13 @@ type run struct {
 	plan    *Plan
 	options Options
 	begin   time.Time
-	total   int // events
+	total   int // number of events
 
 	done, datagrams, messages atomic.Uint64
 }
 
-// Play plays a plan to a server. The report is valid with an error, which is that of a session.
+// Play replays a plan to a server. If a session fails, it returns that error; the report is valid
+// too.
 func Play(ctx context.Context, plan *Plan, o Options) (Report, error) {
 	r := &run{plan: plan, options: o, begin: time.Now()}
 	for _, s := range plan.sessions {
@@ -124,7 +125,7 @@ func (r *run) event(ctx context.Context, conn *endpoint.Conn, c *answerer, e *ev
 	case e.bind != nil:
 		return c.bind(ctx, conn, e.bind)
 	case e.body == nil:
-		return nil // the end, which follows
+		return nil // the event that ends the session follows
 	case e.reliable:
 		r.messages.Add(1)
 		return sendReliable(ctx, conn, e.body)
@@ -133,7 +134,7 @@ func (r *run) event(ctx context.Context, conn *endpoint.Conn, c *answerer, e *ev
 	return conn.Send(e.body)
 }
 
-// often is the number of events between calls of the progress.
+// often is the number of events between two calls of the progress.
 const often = 32
 
 // Timeout and intervals of requests to a server.

@@ -19,12 +19,12 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// quiet is the number of checks without a new result, soon apart, before settle gives up. A count
-// is independent of pauses of the whole machine.
+// quiet is the number of successive checks without a new result after which settle gives up.
+// Counting checks instead of time makes it independent of pauses of the machine.
 const quiet = 200
 
-// PlaySelf plays a plan to a server in this process, over a network without loss, and compares all
-// results with the plan.
+// PlaySelf replays a plan to a server in this process, over a network without loss, and compares
+// all results with the plan.
 func PlaySelf(ctx context.Context, plan *Plan, o Options) (out Report, err error) {
 	network, err := simnet.NewNetwork(simnet.Config{}, simnet.Config{})
 	if err != nil {
@@ -61,7 +61,7 @@ func PlaySelf(ctx context.Context, plan *Plan, o Options) (out Report, err error
 	return out, err
 }
 
-// comparison is the tap of the server.
+// comparison is the tap of that server.
 type comparison struct {
 	payloads atomic.Uint64
 

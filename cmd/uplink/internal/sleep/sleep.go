@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// For waits for d. It returns the context's cause if the context is done before.
+// For waits for d. If the context is done before, it returns the context's cause.
 func For(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -19,7 +19,7 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Every yields the time at each interval until ctx is done. It drops ticks for a slow loop.
+// Every yields the time at each interval until ctx is done. If the loop is slow, it drops ticks.
 func Every(ctx context.Context, interval time.Duration) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		tick := time.NewTicker(interval)

@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Snapshot is a world as it was sent to a player.
+// Snapshot is a snapshot of a world as sent to a player.
 type Snapshot struct {
 	World   string   `json:"world"`
 	Player  uint64   `json:"player"`
@@ -109,7 +109,7 @@ func (t *objectType) value(f *schema.Field, i int) any {
 	return values
 }
 
-// each returns the values of a field.
+// each returns value of all values of a field.
 func each(f *schema.Field, value func(k int) any) (values []any) {
 	for k := range f.Values() {
 		values = append(values, value(k))
@@ -117,7 +117,7 @@ func each(f *schema.Field, value func(k int) any) (values []any) {
 	return values
 }
 
-// number is a value without the digits that quantization does not preserve.
+// number is a value. Its text omits the digits that quantization does not preserve.
 type number float64
 
 func (n number) String() string { return strconv.FormatFloat(float64(n), 'g', 10, 64) }
@@ -125,7 +125,7 @@ func (n number) String() string { return strconv.FormatFloat(float64(n), 'g', 10
 // MarshalJSON returns the digits of String.
 func (n number) MarshalJSON() ([]byte, error) { return []byte(n.String()), nil }
 
-// text returns a byte string as text, or in hex if it is none.
+// text returns a byte string as text if it is printable, otherwise in hexadecimal.
 func text(b []byte) string {
 	s := string(b)
 	if utf8.Valid(b) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {

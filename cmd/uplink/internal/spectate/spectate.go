@@ -1,5 +1,4 @@
-// Package spectate decodes the snapshots of a world that a capture contains, as they were sent to
-// one player.
+// Package spectate decodes the snapshots of a world in a capture, as they were sent to one player.
 package spectate
 
 import (
@@ -22,7 +21,7 @@ import (
 type Options struct {
 	// World is the name of the world.
 	World string
-	// Player is the number of a player in the file; 0 means the first one to whom the world is
+	// Player is the number of the player in the file; 0 means the first player to whom the world is
 	// offered.
 	Player uint64
 	// Memory limits the size of decoded snapshots in bytes; 0 means [budget.Default].
@@ -34,11 +33,12 @@ type Options struct {
 
 // Report is the result of a playback.
 type Report struct {
-	// Player is the number of the player, 0 if the world is not offered to any.
+	// Player is the number of the player, 0 if the world is offered to nobody.
 	Player uint64
-	// Snapshots counts those shown, Skipped those that could not be decoded.
+	// Snapshots counts decoded snapshots, Skipped snapshots that could not be decoded.
 	Snapshots, Skipped uint64
-	// Worlds are the names of all worlds that are offered to the player, or to any if Player is 0.
+	// Worlds are the names of all worlds that are offered to the player, or to any player if Player
+	// is 0.
 	Worlds []string
 }
 
@@ -54,10 +54,10 @@ type playback struct {
 	sub     *replication.Subscription
 	world   *world
 	at      time.Duration
-	err     error // that ends the playback
+	err     error // error that ends the playback
 }
 
-// Run reads a capture. The report covers what was read, also with an error.
+// Run reads a capture. The report covers the records read, also if there is an error.
 func Run(r io.Reader, o Options) (Report, error) {
 	in, err := capture.NewReader(r)
 	if err != nil {
@@ -109,13 +109,13 @@ func (p *playback) message(b *record.Message) {
 	switch {
 	case p.sub == nil || b.Player != p.report.Player:
 	case b.Sent && (t == message.Offer || t == message.Piece || t == message.Stop):
-		_ = p.worlds.HandleMessage(t, body, p.now()) // an error is one of the server, or of a damaged file
+		_ = p.worlds.HandleMessage(t, body, p.now()) // an error of the server, or of a damaged file
 	case !b.Sent && t == message.Reply && len(body) >= 2 && replication.Answer(body[1]) == replication.Ready && body[0] == p.world.offer.Number:
 		p.restart()
 	}
 }
 
-// offered notes an offer and selects the player.
+// offered records an offer and selects the player.
 func (p *playback) offered(player uint64, body []byte) {
 	o, err := replication.ParseOffer(body)
 	if err != nil || p.report.Player != 0 && p.report.Player != player {
@@ -165,7 +165,7 @@ func (p *playback) datagram(b []byte) {
 	}
 }
 
-// link is a session without a server: answers and acks go nowhere.
+// link is a session without a server: it discards answers and acks.
 type link struct{}
 
 func (link) Send([]byte) error         { return nil }
@@ -178,7 +178,7 @@ func (link) Overhead() uint64          { return 0 }
 type world struct {
 	playback *playback
 	decoder  replication.SnapshotDecoder
-	own      *snapshot.Schema // of decoder
+	own      *snapshot.Schema // schema of decoder
 	offer    replication.Offer
 	types    []objectType
 	shown    Snapshot

@@ -13,15 +13,15 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Bound is how far what the server gets of a field may be from what the client has: of a vector the
-// distance, of scalars each, of angles, rotations and directions the angle.
+// Bound is the maximum permitted error of a field at the server: the distance of vectors, the
+// difference of each scalar, the angle of angles, rotations and directions.
 type Bound struct {
 	Field string
 	Value float64
-	Unit  string // as [Units] has it, or "" for that of the field's columns; degrees for rotations and directions
+	Unit  string // one of [Units], or "" for the unit of the field's columns; degrees for rotations and directions
 }
 
-// ParseBound reads Field=1cm, or Field=0.01.
+// ParseBound parses a bound such as Field=1cm or Field=0.01.
 func ParseBound(text string) (Bound, error) {
 	name, value, ok := strings.Cut(text, "=")
 	end := len(value)
@@ -44,14 +44,14 @@ type unit struct {
 	size      float64
 }
 
-// units are those of lengths and angles; with "/s", or "ps" as in names of columns, those of their
-// rates.
+// units are the units of lengths and angles. With the suffix "/s", or "ps" as in names of columns,
+// they are units of rates.
 var units = map[string]unit{
 	"mm": {"length", .001}, "cm": {"length", .01}, "uu": {"length", .01}, "m": {"length", 1}, "km": {"length", 1000},
 	"deg": {"angle", 1}, "rad": {"angle", 180 / math.Pi}, "mrad": {"angle", .18 / math.Pi},
 }
 
-// Units names them.
+// Units returns the names of the units.
 func Units() string {
 	return strings.Join(slices.Sorted(maps.Keys(units)), ", ") + ", and each of them with /s"
 }
@@ -70,7 +70,7 @@ func unitOf(name string) (unit, bool) {
 	return u, ok
 }
 
-// columnUnit is the unit that the names of a field's columns end in, as pos_x_cm does.
+// columnUnit returns the unit that ends the names of a field's columns, such as cm in pos_x_cm.
 func columnUnit(f *schema.Field) (u unit, ok bool) {
 	for i, column := range trace.Columns(f) {
 		at := strings.LastIndexByte(column, '_')
@@ -86,8 +86,8 @@ func columnUnit(f *schema.Field) (u unit, ok bool) {
 	return u, true
 }
 
-// limit is the bound in the unit in which the field has it: that of its columns, or degrees. unit,
-// if not "", is that of the columns.
+// limit returns the bound in the unit of the field: the unit of its columns, or degrees. If columns
+// is not "", it is the unit of the columns.
 func (b *Bound) limit(f *schema.Field, columns string) (float64, error) {
 	own, known := unit{"angle", 1}, true
 	switch f.Kind {
@@ -114,7 +114,7 @@ func (b *Bound) limit(f *schema.Field, columns string) (float64, error) {
 	return b.Value * u.size / own.size, nil
 }
 
-// tighten sets f to the coarsest steps whose error is within limit for all values.
+// tighten sets f to the coarsest steps for which the error of all values is within limit.
 func tighten(f *schema.Field, limit float64) error {
 	switch f.Kind {
 	case schema.KindAngle, schema.KindQuat, schema.KindUnitVec:
@@ -133,7 +133,7 @@ func tighten(f *schema.Field, limit float64) error {
 	return fmt.Errorf("--error %s: %d bits are off by up to %.2g degrees; want that or more", f.Name, most, worst(f.Kind, most))
 }
 
-// dimensions is how many of a field's numbers make one error.
+// dimensions returns how many numbers of a field contribute to one error.
 func dimensions(f *schema.Field) int {
 	switch f.Kind {
 	case schema.KindVec2:
@@ -145,20 +145,20 @@ func dimensions(f *schema.Field) int {
 	}
 }
 
-// worst is the largest error of so many bits, in degrees, or a little more.
+// worst returns an upper bound of the error of a field with the given bits, in degrees.
 func worst(k schema.Kind, bits int) float64 {
 	limit := math.Ldexp(1, bits-1) - 1
 	switch k {
 	case schema.KindAngle:
 		return 180 / math.Ldexp(1, bits)
 	case schema.KindQuat:
-		// Three components are off by half a step of 1 / (limit * sqrt 2), the largest by three
-		// times that at most, where all are equal: sqrt 12 of it in all, and twice that as an
-		// angle.
+		// Three elements are off by up to half a step of 1 / (limit * sqrt 2). If all four are
+		// equal, the largest element is off by up to three times that. The total is sqrt 12 times
+		// half a step, and the angle twice the total.
 		return math.Sqrt(6) / limit * 180 / math.Pi
 	default:
-		// Two coordinates are off by half a step of 1 / limit, the third by both together; a point
-		// of the octahedron is 1 / sqrt 3 from its center at least.
+		// Two coordinates are off by up to half a step of 1 / limit, the third by up to their sum.
+		// A point of the octahedron is at least 1 / sqrt 3 from its center.
 		return math.Sqrt(18) / 2 / limit * 180 / math.Pi
 	}
 }

@@ -10,10 +10,9 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// GoStruct is the declaration of a Go type whose schema, by schema.Compile, is s. Its comment says
-// which properties of the game's type a schema does not contain. A field whose
-// name no exported Go field can have gets another one, with a comment: the schemas are different
-// ones then.
+// GoStruct returns the declaration of a Go type for which schema.Compile returns s. Its comment
+// lists the properties of the game's type that a schema does not contain. A field whose name cannot
+// be an exported Go name is renamed, with a comment: the schemas then differ.
 func GoStruct(s *schema.Schema) (string, error) {
 	names, taken := map[string]string{}, map[string]bool{}
 	for _, f := range s.Fields() {
@@ -67,7 +66,7 @@ var typeNames = map[schema.Kind]string{
 	schema.KindUnitVec: "schema.UnitVec", schema.KindBytes: "[]byte",
 }
 
-// goType is a field's type, and the options of its tag.
+// goType returns the Go type of a field, and the options of its tag.
 func goType(f *schema.Field) (t, tag string) {
 	var options []string
 	option := func(name string, set bool, v any) {
@@ -119,8 +118,8 @@ func goType(f *schema.Field) (t, tag string) {
 	return t, strings.Join(options, ",")
 }
 
-// integerSize is the smallest size of an integer that holds the field's; an array of bytes would be
-// a byte string.
+// integerSize returns the smallest size of an integer that holds the field's values. The minimum is
+// 16 bits for arrays, since an array of bytes would be a byte string.
 func integerSize(f *schema.Field) int {
 	size := 8
 	if f.Count > 1 && f.Kind != schema.KindInt {

@@ -11,21 +11,21 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Link is a field whose rate of change another one seems to be.
+// Link is a field with another field that seems to be its rate of change.
 type Link struct {
-	Field, Velocity int // indexes
-	// Scale is the change per second for one unit of velocity; Near is a common factor close to it.
+	Field, Velocity int // indexes of fields
+	// Scale is the change per second for one unit of velocity; Near is a round factor close to it.
 	Scale, Near float64
-	// Fit is the share of the field's changes that the velocity explains, in the second half of the
-	// recordings.
+	// Fit is the share of the field's changes that the velocity explains, measured in the second
+	// half of the recordings.
 	Fit float64
 }
 
-// leastFit is the least that a link is tried for.
+// leastFit is the minimum Fit of a link that is tried.
 const leastFit = .3
 
-// links finds what may be linked: by correlating each field's differences with each other field,
-// over the first half of the recordings, and testing it on the rest. The best come first.
+// links finds possible links, the best first. It correlates the differences of each field with each
+// other field over the first half of the recordings, and tests the result on the second half.
 func links(fields []schema.Field, recordings []*analysis.Recording) (out []Link) {
 	for i := range fields {
 		for j := range fields {
@@ -47,7 +47,7 @@ func links(fields []schema.Field, recordings []*analysis.Recording) (out []Link)
 	return out
 }
 
-// linkable reports whether the kind of v permits a velocity of f.
+// linkable reports whether the kinds of f and v permit v as velocity of f.
 func linkable(f, v *schema.Field) bool {
 	want := f.Values()
 	switch f.Kind {
@@ -75,7 +75,7 @@ func circular(fields []schema.Field, i, j int) bool {
 	return true
 }
 
-// samples are pairs of a field's change a second and the mean of the velocity meanwhile.
+// samples are pairs of a field's change per second and the mean velocity during the change.
 type samples struct{ change, rate []float64 }
 
 // samples returns the samples of the first and the second half of each recording.
@@ -111,7 +111,7 @@ func unit4(v []float64) (q quat.Float) {
 	return q
 }
 
-// trim leaves out the hundredth with the largest changes, which are jumps.
+// trim removes the 1 % of samples with the largest changes, which are jumps.
 func (s *samples) trim() {
 	if len(s.change) < 100 {
 		return
@@ -141,7 +141,7 @@ func (s *samples) slope() float64 {
 	return xy / xx
 }
 
-// explained is the share of the changes' squares that the velocity takes away.
+// explained returns the share of the sum of squared changes that the velocity removes.
 func (s *samples) explained(scale float64) float64 {
 	left, all := 0.0, 0.0
 	for i, y := range s.change {
@@ -157,9 +157,8 @@ func (s *samples) explained(scale float64) float64 {
 
 var usual = []float64{1, 10, 100, 1000, .1, .01, .001, math.Pi / 180, 180 / math.Pi}
 
-// nice is x with three digits, and a usual factor that is near, if there is one: what was recorded
-// may be off the usual one by more than its noise, where the time between rows is not what the rate
-// says.
+// nice returns x rounded to three digits, and a round factor near x, if there is one. x may differ
+// from it by more than the noise if the time between rows is not what the rate declares.
 func nice(x float64) (rounded, near float64) {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 type Config struct {
 	bench.Config
 	Bounds []Bound
-	// Units are the units of fields' columns whose names do not contain them.
+	// Units are the units of fields whose column names do not contain them.
 	Units map[string]string
-	// Delivery is the required share of frames delivered in time.
+	// Delivery is the required share of frames that arrive in time.
 	Delivery float64
 }
 
@@ -46,7 +46,7 @@ type Step struct {
 	analysis.Cost
 }
 
-// Kept compares a bound with the measured error, in the unit of the field's columns, or degrees.
+// Kept compares a bound with the measured error, in the unit of the field's columns or in degrees.
 type Kept struct {
 	Field string  `json:"field"`
 	Bound float64 `json:"bound"`
@@ -58,7 +58,7 @@ type Kept struct {
 type Result struct {
 	Steps []Step `json:"steps"`
 	Kept  []Kept `json:"kept"`
-	// Redundancy and Ring are as rpcdelta.EncoderConfig has them.
+	// Redundancy and Ring are values of rpcdelta.EncoderConfig.
 	Redundancy int            `json:"redundancy"`
 	Ring       int            `json:"ring"`
 	Schema     *schema.Schema `json:"-"`
@@ -75,7 +75,7 @@ type tuner struct {
 	done       int
 }
 
-// Run tunes the common schema of recordings. It returns the context's error if that is done.
+// Run tunes the common schema of recordings. If ctx is done, it returns the context's error.
 func Run(ctx context.Context, recordings []*analysis.Recording, cfg Config) (*Result, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func Run(ctx context.Context, recordings []*analysis.Recording, cfg Config) (*Re
 	return &t.result, nil
 }
 
-// sent returns a recording in the current schema.
+// sent returns a recording quantized with the current schema.
 func (t *tuner) sent(r *analysis.Recording) (*analysis.Recording, error) {
 	s, err := schema.New(r.Schema.RPC(), r.Schema.RateHz(), t.fields)
 	if err != nil {
@@ -110,7 +110,7 @@ func (t *tuner) sent(r *analysis.Recording) (*analysis.Recording, error) {
 	return r.As(s, 1)
 }
 
-// cost runs all recordings with the current settings.
+// cost measures the cost of all recordings with the current settings.
 func (t *tuner) cost(what string) (c analysis.Cost, err error) {
 	t.done++
 	frames := 0.0
@@ -147,9 +147,9 @@ func (t *tuner) step(what string) error {
 
 func (t *tuner) last() analysis.Cost { return t.result.Steps[len(t.result.Steps)-1].Cost }
 
-// tighten fits resolutions to the bounds. A field whose values fit its bound in the recordings
-// keeps its resolution if another one is finer or takes more bits, and whole multiples of its
-// resolution stay such.
+// tighten fits resolutions to the bounds. If the recorded values of a field are within its bound,
+// the field keeps its resolution unless another one is coarser and takes fewer bits. Values that
+// are whole multiples of their resolution remain whole multiples.
 func (t *tuner) tighten() error {
 	for i := range t.cfg.Bounds {
 		b := &t.cfg.Bounds[i]
@@ -196,10 +196,11 @@ func (t *tuner) tighten() error {
 	return nil
 }
 
-// wholeSteps is the share of a step up to which values are whole multiples of it.
+// wholeSteps is the maximum deviation from a whole multiple, as a share of a step.
 const wholeSteps = 1e-6
 
-// roundingError returns the largest error of a field in the current schema, on the recordings.
+// roundingError returns the largest rounding error of a field in the recordings, with the current
+// schema.
 func (t *tuner) roundingError(at int) (most float64, err error) {
 	for _, r := range t.recordings {
 		sent, err := t.sent(r)
@@ -226,12 +227,12 @@ func names(fields []schema.Field) string {
 // worthwhile is the minimum saving of a change, as a share.
 const worthwhile = .002
 
-// link tries the derivatives that the recordings suggest, and keeps those that save bits.
+// link tries the velocities that the recordings suggest, and keeps those that save bits.
 func (t *tuner) link() error {
 	for _, l := range links(t.fields, t.recordings) {
 		f := &t.fields[l.Field]
 		if f.Velocity != "" || circular(t.fields, l.Field, l.Velocity) {
-			continue // a better one was taken meanwhile
+			continue // a better one was chosen before
 		}
 		what := fmt.Sprintf("%s: velocity %s", f.Name, t.fields[l.Velocity].Name)
 		f.Velocity, f.VelocityScale = t.fields[l.Velocity].Name, l.Near
@@ -263,8 +264,8 @@ func (t *tuner) link() error {
 	return nil
 }
 
-// chooseRedundancy selects the cheapest redundancy with the required delivery, or else the one with
-// the best delivery.
+// chooseRedundancy selects the cheapest redundancy with the required delivery. If there is none, it
+// selects the one with the best delivery.
 func (t *tuner) chooseRedundancy() error {
 	best, at := t.last(), t.redundancy
 	for _, n := range []int{rpcdelta.RedundancyOff, 1, 2, 3, 4} {
@@ -289,14 +290,13 @@ func (t *tuner) chooseRedundancy() error {
 	return nil
 }
 
-// slack is the share of bits that a smaller ring may take more, and that of frames that it may lose
-// more.
+// A smaller ring may increase bits and lost frames by these shares.
 const (
 	slack     = .005
 	slackLost = .0005
 )
 
-// chooseRing selects the smallest ring with a negligible cost.
+// chooseRing selects the smallest ring with negligible additional cost.
 func (t *tuner) chooseRing() error {
 	best := t.last()
 	for _, n := range []int{16, 24, 32, 48} {

@@ -1,5 +1,4 @@
-// Package webserver serves the commands' /metrics, their dashboard and what else they show over
-// HTTP.
+// Package webserver serves the HTTP pages of commands: /metrics, the dashboard and others.
 package webserver
 
 import (
@@ -22,23 +21,25 @@ import (
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
 )
 
-// Config says what is served.
+// Config configures a [Server].
 type Config struct {
 	// Addr is the TCP address to listen on.
 	Addr string
-	// Token lets in to all but /metrics; on a loopback address it may be empty, on another one an
-	// empty one means a random one.
+	// Token is required for all paths but /metrics. An empty token means none on a loopback
+	// address, and a random one on other addresses.
 	Token string
-	// Collectors are served at /metrics in addition to the process's.
+	// Collectors are served at /metrics in addition to the metrics of the process.
 	Collectors []prometheus.Collector
 	// Labels are added to all metrics.
 	Labels map[string]string
-	// Ready returns why /readyz should answer with the status 503; nil: never.
+	// Ready returns why /readyz should answer with the status 503, nil if it should not. A nil
+	// function never does.
 	Ready func() error
 	// Source is the source of the dashboard at /; nil disables the dashboard.
 	Source    *ds.Server
 	Dashboard dashboard.Config
-	// Handlers are others by the prefix of their paths, "/demo/" say, which they see.
+	// Handlers are further handlers by the prefix of their paths, such as "/demo/". The prefix is
+	// not removed.
 	Handlers map[string]http.Handler
 }
 
@@ -50,10 +51,10 @@ type Server struct {
 	done     chan error
 
 	cancel  context.CancelFunc
-	running sync.WaitGroup // the dashboard
+	running sync.WaitGroup // waits for the dashboard
 }
 
-// Start serves what the configuration says.
+// Start starts a server.
 func Start(cfg Config) (*Server, error) {
 	registry := prometheus.NewRegistry()
 	labeled := prometheus.WrapRegistererWith(cfg.Labels, registry)
@@ -100,7 +101,7 @@ func Start(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// guard makes a token where one is needed and none was given.
+// guard returns the guard for the token. It makes a random token if one is required but not given.
 func (s *Server) guard(token string) (*dashboard.Guard, error) {
 	s.token = token
 	guard, err := dashboard.NewGuard(s.listener.Addr(), s.token)
@@ -114,16 +115,16 @@ func (s *Server) guard(token string) (*dashboard.Guard, error) {
 	return guard, err
 }
 
-// MetricsURL is where the metrics are.
+// MetricsURL returns the URL of the metrics.
 func (s *Server) MetricsURL() string { return s.url("/metrics", "") }
 
-// URL is where the dashboard is, with the token if one is needed.
+// URL returns the URL of the dashboard, with the token if one is required.
 func (s *Server) URL() string { return s.url("/", s.token) }
 
 func (s *Server) url(path, token string) string {
 	at := s.listener.Addr().(*net.TCPAddr)
 	u := url.URL{Scheme: "http", Host: at.String(), Path: path}
-	if at.IP.IsUnspecified() { // each address of the machine: one that a browser on it takes
+	if at.IP.IsUnspecified() { // all addresses of the machine: use one that a browser on it accepts
 		u.Host = net.JoinHostPort("localhost", strconv.Itoa(at.Port))
 	}
 	if token != "" {
@@ -132,7 +133,7 @@ func (s *Server) url(path, token string) string {
 	return u.String()
 }
 
-// Close ends serving.
+// Close stops the server.
 func (s *Server) Close() error {
 	s.cancel()
 	s.running.Wait()

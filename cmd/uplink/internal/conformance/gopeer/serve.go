@@ -1,5 +1,5 @@
-// Package gopeer is a peer of the conformance protocol that uses this project's own packages. With
-// a fault it violates the specification in one layer, to test the tests.
+// Package gopeer is a peer of the conformance protocol that uses this project's own packages. To
+// test the tests, it can be started with a fault, which violates the specification in one layer.
 package gopeer
 
 import (
@@ -19,12 +19,12 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Faults are the names of all faults: the rows of a report that find them.
+// Faults are the names of all faults. Each is the name of the row of a report that detects it.
 var Faults = []string{
 	"values", "rle encode", "rle decode", "adaptive encode", "adaptive decode", "acks", "session", "snapshots", "areas", "state",
 }
 
-// errDrop is an input that the specification makes an implementation reject.
+// errDrop is the reason for an input that the specification requires to be rejected.
 type errDrop string
 
 func (e errDrop) Error() string { return strings.TrimSpace("drop " + string(e)) }
@@ -51,7 +51,7 @@ type peer struct {
 	states    map[string]*statesync.Receiver
 }
 
-// draft is a schema, built once all its fields are known.
+// draft is a schema under construction: it is built once all its fields are known.
 type draft struct {
 	rpc    string
 	rate   float64
@@ -162,7 +162,7 @@ func (p *peer) free(words []string) (string, error) {
 	return "", nil
 }
 
-// get returns what a handle names.
+// get returns the value of a handle.
 func get[T any](all map[string]T, handle, what string) (T, error) {
 	v, ok := all[handle]
 	if !ok {

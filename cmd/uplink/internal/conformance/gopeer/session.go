@@ -12,7 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// patience limits requests that wait for the server.
+// patience limits the time of requests that wait for the server.
 const patience = 20 * time.Second
 
 func (p *peer) connect(words []string) (string, error) {

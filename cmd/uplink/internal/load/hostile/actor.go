@@ -24,20 +24,20 @@ type actor struct {
 	c    *rogue.Client
 	rng  *rand.Rand
 
-	schemas  []*schema.Schema // by number
+	schemas  []*schema.Schema // by number of the RPC
 	encoders []*rpcdelta.Encoder
 	frame    *schema.Frame
-	number   uint32 // of the next segment
-	pending  []byte // reliable frame that waits for room, since none may be missing
-	due      ration // steps
-	step     int    // the next one
+	number   uint32 // number of the next segment
+	pending  []byte // reliable frame that waits for room; reliable frames must not be skipped
+	due      ration // steps that are due
+	step     int    // number of the next step
 
 	mu     sync.Mutex
 	offers map[string]uint8 // numbers of streams, by codec
-	seqs   map[uint8]uint16 // newest message, by stream
-	epochs map[uint8]uint8  // of the state stream
-	bound  int              // RPCs
-	acks   [][]rpcdelta.Ack // by RPC, oldest first
+	seqs   map[uint8]uint16 // number of the newest message, by stream
+	epochs map[uint8]uint8  // epoch, by state stream
+	bound  int              // number of bound RPCs
+	acks   [][]rpcdelta.Ack // acks by RPC, oldest first
 }
 
 func newActor(ctx context.Context, addr string, network transport.Network, t token.Token, k *kind, seed uint64) (*actor, error) {
@@ -67,8 +67,8 @@ func newActor(ctx context.Context, addr string, network transport.Network, t tok
 	return a, nil
 }
 
-// evolve returns a schema with a field more that no other client has. A server of all RPCs accepts
-// as many components in all of them.
+// evolve returns a schema with an additional field that no other client has. A server of all RPCs
+// accepts the same number of components in each.
 func evolve(s *schema.Schema, seed uint64) (*schema.Schema, error) {
 	const components = 3
 	more := schema.Field{Name: fmt.Sprint("Evolved", seed), Kind: schema.KindScalar, Count: components, Resolution: 0.001}
@@ -138,7 +138,8 @@ func (a *actor) datagram(b []byte) {
 	}
 }
 
-// down notes the sequence of a message of a world, as the headers of both codecs have it.
+// down records the sequence number of a message of a world. Both codecs store it in the same place
+// of the header.
 func (a *actor) down(n uint8, b []byte) {
 	if snapshots, ok := a.offers[replication.SnapshotCodec]; ok && n == snapshots {
 		_, size := binary.Varint(b)
@@ -159,7 +160,7 @@ func (a *actor) down(n uint8, b []byte) {
 	a.seqs[n] = seq
 }
 
-// stream returns the number of the stream of a codec, the newest sequence there, and its epoch.
+// stream returns the number of the stream of a codec, its newest sequence number, and its epoch.
 func (a *actor) stream(codec string) (n uint8, seq uint16, epoch uint8) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -167,12 +168,12 @@ func (a *actor) stream(codec string) (n uint8, seq uint16, epoch uint8) {
 	return n, a.seqs[n], a.epochs[n]
 }
 
-// What one client binds: all RPCs of the server, at the highest rate, called twice as often.
+// Bindings of one client: all RPCs of the server, at the highest rate, called twice as often.
 const (
 	bindings = 8
 	maxHz    = 250
 	slack    = 2
-	fullRate = bindings * maxHz * slack // payloads a second
+	fullRate = bindings * maxHz * slack // payloads per second
 )
 
 func (a *actor) request(n int) message.BindRequest {
@@ -188,7 +189,7 @@ func (a *actor) request(n int) message.BindRequest {
 	return r
 }
 
-// bind reports whether all RPCs are bound. Call it until they are.
+// bind reports whether all RPCs are bound. It is called until they are.
 func (a *actor) bind(i int) bool {
 	a.mu.Lock()
 	bound := a.bound
@@ -202,13 +203,13 @@ func (a *actor) bind(i int) bool {
 				Codec: rpcdelta.Adaptive, RPC: n, Redundancy: rpcdelta.MaxRedundancy, RedundancyBytes: 900, Reliable: a.kind.binds == reliable,
 			})
 			if err != nil {
-				panic(err) // it is the same each time
+				panic(err) // would fail in every call
 			}
 			a.encoders = append(a.encoders, e)
 		}
 		return true
 	}
-	if i%int(a.kind.rate/4) == 0 { // as often as clients ask
+	if i%int(a.kind.rate/4) == 0 { // as often as clients request
 		a.mu.Lock()
 		a.bound = 0
 		a.mu.Unlock()
@@ -223,9 +224,9 @@ func (a *actor) bind(i int) bool {
 func (a *actor) ask(r *message.BindRequest) {
 	b, err := r.Append(nil)
 	if err != nil {
-		panic(err) // it is marshaled the same way each time
+		panic(err) // would fail in every call
 	}
-	_ = a.c.Send(b) // the end of the session is seen elsewhere
+	_ = a.c.Send(b) // the end of the session is detected elsewhere
 }
 
 func (a *actor) reply(n uint8, r replication.Answer) {
@@ -240,7 +241,7 @@ func (a *actor) rubbish(n int) []byte {
 	return b
 }
 
-// encode returns a payload of RPC n with values that nothing predicts, or nil if it cannot be sent.
+// encode returns a payload of RPC n with unpredictable values, or nil if it cannot be sent.
 func (a *actor) encode(n int) []byte {
 	for i := range a.frame.Ints {
 		a.frame.Ints[i] = a.rng.Int32N(1 << 12)

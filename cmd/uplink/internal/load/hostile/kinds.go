@@ -13,14 +13,14 @@ import (
 
 type kind struct {
 	name string
-	rate float64 // steps a second: what the session permits, or what is dropped above it
-	deaf bool    // it acknowledges nothing of the reliable channel
+	rate float64 // steps per second: the rate that the session permits, or above which datagrams are dropped
+	deaf bool    // acknowledges nothing on the reliable channel
 	step func(a *actor, i int)
 	binds
-	evolved bool // it describes other fields of the RPCs than the server has
+	evolved bool // describes other fields of the RPCs than the server has
 }
 
-// binds is what a kind binds before its first step.
+// binds determines what a kind binds before its first step.
 type binds int
 
 const (
@@ -29,7 +29,8 @@ const (
 	reliable
 )
 
-// kinds are all kinds. Rates that would end a session stay a little below its limits.
+// kinds are all kinds of hostile client. Rates that would end a session are slightly below its
+// limits.
 var kinds = []kind{
 	{name: "refused-binds", rate: 200, step: refusedBinds},
 	{name: "replies", rate: 45, step: replies},
@@ -60,7 +61,7 @@ func Kinds() (names []string) {
 	return names
 }
 
-// refusedBinds asks for an unknown RPC and for another schema, at the length of a datagram.
+// refusedBinds requests an unknown RPC and another schema, in requests as large as a datagram.
 func refusedBinds(a *actor, i int) {
 	r := a.request(i % bindings)
 	if i%2 == 0 {
@@ -71,7 +72,7 @@ func refusedBinds(a *actor, i int) {
 	a.ask(&r)
 }
 
-// alternate replies with no and another answer in turn.
+// alternate alternately replies with a refusal and with r.
 func (a *actor) alternate(i int, codec string, r replication.Answer) {
 	n, _, _ := a.stream(codec)
 	if i%2 == 0 {
@@ -80,27 +81,27 @@ func (a *actor) alternate(i int, codec string, r replication.Answer) {
 	a.reply(n, r)
 }
 
-// replies asks for the initial state over and over.
+// replies requests the initial state again and again.
 func replies(a *actor, i int) { a.alternate(i, replication.SnapshotCodec, replication.Request) }
 
-// unackedReplies does the same without acknowledging the server's segments.
+// unackedReplies is like replies, but does not acknowledge the server's segments.
 func unackedReplies(a *actor, i int) {
 	a.push(replication.AppendReply(nil, 0, replication.Answer(i%2)))
 }
 
-// push sends a message as a segment, and the one before once more, without ever acknowledging one.
+// push sends a message as a segment, and repeats the previous segment, but acknowledges nothing.
 func (a *actor) push(messages ...[]byte) {
 	var all []rogue.Segment
 	for _, m := range messages {
 		all = append(all, rogue.Segment{Command: rogue.Push, Window: 64, Number: a.number, Data: rogue.Message(m)})
 		a.number++
 	}
-	for range 2 { // in case that the first is lost
+	for range 2 { // twice, in case the first one is lost
 		_ = a.c.Segments(all...)
 	}
 }
 
-// resubscriptions leaves and joins the worlds over and over.
+// resubscriptions leaves and joins the worlds again and again.
 func resubscriptions(a *actor, i int) {
 	codec := replication.SnapshotCodec
 	if i/2%2 == 1 {
@@ -111,7 +112,7 @@ func resubscriptions(a *actor, i int) {
 
 // subscribe subscribes to both channels once.
 func (a *actor) subscribe(i int) {
-	if i > 0 && i%int(a.kind.rate) == 0 && i < 3*int(a.kind.rate) { // the offers may take a moment
+	if i > 0 && i%int(a.kind.rate) == 0 && i < 3*int(a.kind.rate) { // the offers may arrive later
 		for _, codec := range []string{replication.SnapshotCodec, replication.StateCodec} {
 			n, _, _ := a.stream(codec)
 			a.reply(n, replication.Ready)
@@ -119,10 +120,10 @@ func (a *actor) subscribe(i int) {
 	}
 }
 
-// noAcks gets both worlds and acks neither.
+// noAcks subscribes to both worlds and acks neither.
 func noAcks(a *actor, i int) { a.subscribe(i) }
 
-// ack acks the newest messages of both streams in turn.
+// ack acks the newest messages of both streams alternately.
 func (a *actor) ack(i int, snapshots snapshot.Ack, state statesync.Ack) {
 	a.subscribe(i)
 	if i%2 == 0 {
@@ -136,21 +137,21 @@ func (a *actor) ack(i int, snapshots snapshot.Ack, state statesync.Ack) {
 	_ = a.c.Send(state.Append([]byte{byte(message.DownAck), n}))
 }
 
-// falseAcks acks the newest messages, and of those before a random half, not always the same.
+// falseAcks acks the newest message, and a different random half of the earlier messages each time.
 func falseAcks(a *actor, i int) {
 	window := a.rng.Uint64()
 	a.ack(i, snapshot.Ack{Window: window}, statesync.Ack{Window: window})
 }
 
-// resets asks for a new start with each ack.
+// resets requests a reset with each ack.
 func resets(a *actor, i int) {
 	a.ack(i, snapshot.Ack{Epoch: uint8(i/2) | 1}, statesync.Ack{Reset: i%4 == 3})
 }
 
-// messages sends the smallest messages of the game's own, which the game sends back.
+// messages sends the smallest messages of the game, which the game echoes.
 func messages(a *actor, i int) { _ = a.c.SendReliable(message.AppendMessage(nil, []byte{byte(i)})) }
 
-// unackedMessages does the same, 20 in a datagram, and acknowledges nothing.
+// unackedMessages is like messages, with 20 messages per datagram, but acknowledges nothing.
 func unackedMessages(a *actor, i int) {
 	var all [][]byte
 	for range 20 {
@@ -159,7 +160,7 @@ func unackedMessages(a *actor, i int) {
 	a.push(all...)
 }
 
-// duplicateSegments repeats the same segment, as many times as a datagram holds.
+// duplicateSegments repeats the same segment, as many times as fit into a datagram.
 func duplicateSegments(a *actor, _ int) {
 	data := rogue.Message([]byte{byte(message.Message)})
 	all := make([]rogue.Segment, transport.MaxPayload/(rogue.SegmentSize+len(data)))
@@ -169,7 +170,7 @@ func duplicateSegments(a *actor, _ int) {
 	_ = a.c.Segments(all...)
 }
 
-// heartbeats asks for answers to heartbeats and to probes.
+// heartbeats requests answers to heartbeats and to probes.
 func heartbeats(a *actor, i int) {
 	if i%2 == 0 {
 		_ = a.c.Heartbeat(uint32(i)+1, uint32(i))
@@ -178,7 +179,7 @@ func heartbeats(a *actor, i int) {
 	}
 }
 
-// moves changes its address 20 times a second.
+// moves changes its address 20 times per second.
 func moves(a *actor, i int) {
 	if i%10 == 0 {
 		_ = a.c.Move()
@@ -191,7 +192,7 @@ func garbage(a *actor, _ int) { _ = a.c.Send(a.rubbish(1 + a.rng.IntN(1000))) }
 // header returns the long header of a frame that has no baseline.
 func header(rpc, seq int) []byte { return []byte{0x80, byte(rpc), byte(seq), byte(seq >> 8), 0} }
 
-// malformedFrames sends frames of RPCs that are bound, and random bits in each.
+// malformedFrames sends frames of bound RPCs that consist of random bits.
 func malformedFrames(a *actor, i int) {
 	_ = a.c.Send(append(header(i%bindings, i/bindings), a.rubbish(200)...))
 }
@@ -203,20 +204,20 @@ func heavyFrames(a *actor, i int) {
 	}
 }
 
-// oldBaselines does so with the oldest possible baseline: it takes acks late.
+// oldBaselines is like heavyFrames, but with the oldest possible baseline: it processes acks late.
 func oldBaselines(a *actor, i int) {
-	const late = 4 // acks, of which there are 10 a second
+	const late = 4 // number of acks; 10 arrive per second
 	n := i % bindings
 	a.mu.Lock()
 	if acks := &a.acks[n]; len(*acks) > late {
-		_ = a.encoders[n].Ack((*acks)[0]) // one that is too old is an error
+		_ = a.encoders[n].Ack((*acks)[0]) // an ack that is too old is an error
 		*acks = (*acks)[1:]
 	}
 	a.mu.Unlock()
 	heavyFrames(a, i)
 }
 
-// bundles sends bundles of the most frames, as small as they can be.
+// bundles sends bundles with the maximum number of frames, each as small as possible.
 func bundles(a *actor, i int) {
 	all := message.NewBundler(transport.MaxPayload)
 	for n := range message.MaxBundle {
@@ -225,7 +226,7 @@ func bundles(a *actor, i int) {
 	_ = a.c.Send(all.Take())
 }
 
-// reliableFrames calls reliable RPCs as often as it declared to.
+// reliableFrames calls reliable RPCs at the declared rate.
 func reliableFrames(a *actor, i int) {
 	if a.pending == nil {
 		a.pending = a.encode(i % bindings)

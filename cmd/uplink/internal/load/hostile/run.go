@@ -1,6 +1,6 @@
-// Package hostile measures what hostile clients cost a dedicated server: authenticated clients that
-// do everything that their sessions permit, at the maximum rates, compared with honest ones that
-// send as many datagrams.
+// Package hostile measures the load that hostile clients cause on a dedicated server. These
+// authenticated clients do everything that their sessions permit, at the maximum rates. They are
+// compared with honest clients that send the same number of datagrams.
 package hostile
 
 import (
@@ -31,14 +31,14 @@ type Target interface {
 type Phase struct {
 	Name      string            `json:"phase"`
 	Clients   int               `json:"clients"`   // hostile clients, or their replacements
-	Share     float64           `json:"core"`      // of a core that the server used
+	Share     float64           `json:"core"`      // share of a core that the server used
 	Datagrams float64           `json:"datagrams"` // received a second, from all
 	SentBytes float64           `json:"sent_bytes"`
 	Sent      uint64            `json:"sent"` // frames of the honest players
 	Frames    uint64            `json:"frames"`
 	Drops     map[string]uint64 `json:"drops"`
 	Ended     []string          `json:"ended"` // sessions that ended early: kind and reason
-	rates     []float64         // of datagrams, by client
+	rates     []float64         // rates of datagrams, by client
 }
 
 // kept returns the share of the honest players' frames that were delivered.
@@ -92,8 +92,8 @@ type run struct {
 	next    uint64 // client id of the next attacker
 }
 
-// Run measures both phases, each with a server of its own that start starts, and calls show after
-// each. A nil network is UDP.
+// Run measures both phases and calls show after each. start starts a server for each phase. A nil
+// network is UDP.
 func Run(ctx context.Context, o Options, network transport.Network, start func() (Target, error), show func(Phase)) (*Result, error) {
 	r := &run{options: o, network: network, start: start}
 	hostile, err := r.phase(ctx, "hostile", nil)
@@ -113,21 +113,22 @@ func Run(ctx context.Context, o Options, network transport.Network, start func()
 type other struct {
 	*load.Bot
 	kind      *kind         // nil: a replacement
-	datagrams func() uint64 // sent
+	datagrams func() uint64 // number of datagrams sent
 }
 
-// turnHz is the number of turns a second of all bots, at which they do what is due.
+// turnHz is the number of turns per second of all bots. At each turn, a bot does everything that is
+// due.
 const turnHz = 200
 
-// ration counts what is due at a rate. Most of a pause of the process is not made up for: that
-// burst would be above the limits.
+// ration counts the steps that are due at a rate. After a pause of the process it makes up for only
+// a small part, because a larger burst would exceed the limits.
 type ration struct {
-	rate float64 // a second
+	rate float64 // steps per second
 	last time.Time
 	due  float64
 }
 
-// take returns the number that is due since the last time.
+// take returns the number of steps that became due since the last call.
 func (r *ration) take() int {
 	now := time.Now()
 	if !r.last.IsZero() {
@@ -141,14 +142,15 @@ func (r *ration) take() int {
 
 const (
 	joinEvery = 60 * time.Millisecond // between two clients: a server admits 20 per second from one network
-	warmUp    = 4 * time.Second       // until all clients are at their rates
+	warmUp    = 4 * time.Second       // time until all clients reach their rates
 	settle    = 500 * time.Millisecond
 	settles   = 10
 
 	playerHz = 60
 )
 
-// phase measures one phase: with hostile clients, or with honest ones at these rates of datagrams.
+// phase measures one phase: with hostile clients or, if rates is not nil, with honest clients at
+// these rates of datagrams.
 func (r *run) phase(ctx context.Context, name string, rates []float64) (p *Phase, err error) {
 	if r.target, err = r.start(); err != nil {
 		return nil, err
@@ -182,7 +184,7 @@ func (r *run) phase(ctx context.Context, name string, rates []float64) (p *Phase
 }
 
 // player connects an honest client, which subscribes to both worlds. At each turn it calls as many
-// RPCs as it needs for hz calls a second.
+// RPCs as hz calls per second require.
 func (r *run) player(ctx context.Context, number int, id uint64, hz float64) (*load.Bot, error) {
 	t, err := r.token(ctx, id)
 	if err != nil {
@@ -238,8 +240,8 @@ func (r *run) attacker(ctx context.Context, i int) (o other, err error) {
 	return o, nil
 }
 
-// replacement connects the honest client that sends hz datagrams a second instead of hostile client
-// i.
+// replacement connects the honest client that replaces hostile client i and sends hz datagrams per
+// second.
 func (r *run) replacement(ctx context.Context, i int, hz float64) (o other, err error) {
 	o.Bot, err = r.player(ctx, firstOther+i, r.id(), hz)
 	o.datagrams = func() uint64 { return o.Conn.Stats().Transport.DatagramsSent }
@@ -252,7 +254,7 @@ func (r *run) id() uint64 {
 	return firstOther + r.next
 }
 
-// token waits until the next client may join, and returns its token.
+// token waits until another client may join, and returns a token for it.
 func (r *run) token(ctx context.Context, id uint64) (token.Token, error) {
 	if err := sleep.For(ctx, joinEvery); err != nil {
 		return token.Token{}, err
@@ -301,7 +303,7 @@ func (r *run) measure(ctx context.Context, name string, players, crowd *load.Cro
 		return nil, err
 	}
 	p.Sent = players.Sent()
-	for range settles { // the last frames may wait in the server's socket
+	for range settles { // the last frames may still be in the server's socket
 		if err := sleep.For(ctx, settle); err != nil {
 			return nil, err
 		}
@@ -327,9 +329,9 @@ func (r *run) measure(ctx context.Context, name string, players, crowd *load.Cro
 // Options configure a run. Errors name the command's flags.
 type Options struct {
 	Players int           // honest players
-	Hostile int           // hostile clients, and honest replacements in the other phase
+	Hostile int           // number of hostile clients, and of honest replacements in the other phase
 	For     time.Duration // measured time of each phase
-	Kinds   []string      // names of kinds of hostile client; nil is all
+	Kinds   []string      // names of kinds of hostile clients; nil: all
 }
 
 // Bounds of Options and of results.
@@ -340,7 +342,7 @@ const (
 
 	// MaxShare is the maximum additional cost of a hostile client, as a share of a core.
 	MaxShare = 0.02
-	// MinKept is the share of frames that honest players must keep.
+	// MinKept is the minimum share of honest players' frames that must be delivered.
 	MinKept = 0.999
 )
 

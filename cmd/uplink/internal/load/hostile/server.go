@@ -20,7 +20,7 @@ import (
 type Status struct {
 	CPU       time.Duration     `json:"cpu_ns"` // of the whole process
 	Players   int               `json:"players"`
-	Frames    uint64            `json:"frames"`    // of the honest players
+	Frames    uint64            `json:"frames"`    // frames of honest players
 	Datagrams uint64            `json:"datagrams"` // received from all clients
 	SentBytes uint64            `json:"sent_bytes"`
 	Drops     map[string]uint64 `json:"drops"` // messages and frames, by reason
@@ -48,7 +48,7 @@ func NewServer(addr string, network transport.Network) (*Server, error) {
 			s.states.OfferState(p)
 		},
 		Left:      func(p *ds.Player, _ error) { s.states.Leave(p) },
-		OnMessage: func(p *ds.Player, b []byte) { _ = p.SendReliable(b) }, // a backlog is the player's loss
+		OnMessage: func(p *ds.Player, b []byte) { _ = p.SendReliable(b) }, // a full backlog affects only the player
 	})
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (s *Server) Status(_ struct{}, out *Status) error {
 // Close stops the server.
 func (s *Server) Close() error { return s.host.Close() }
 
-// Command is the name of the hidden command whose process is the server: it calls [Answer].
+// Command is the name of the hidden command that runs the server in a process: it calls [Answer].
 const Command = "soak-server"
 
 // Answer runs a server until in ends, and answers calls from in on out.
@@ -134,7 +134,7 @@ func Answer(in io.Reader, out io.Writer) error {
 	return errors.Join(child.Serve(in, out, s), s.Close())
 }
 
-// process is a server in a process of its own, to measure its CPU time separately.
+// process is a server in a separate process, so that its CPU time can be measured.
 type process struct {
 	*child.Process
 	addr string

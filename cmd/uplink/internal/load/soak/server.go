@@ -16,21 +16,21 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// servers are a dedicated server that restarts at the same address, and a second one that does not.
-// They hand players over to each other, and each sends a world.
+// servers are two dedicated servers, the first of which restarts at the same address. They hand
+// players over to each other, and each sends a world.
 type servers struct {
 	key     token.Key
 	traces  []*trace.Trace
 	check   *verifier
-	limit   int // players
+	limit   int // maximum number of players
 	network transport.Network
 	addrs   [2]netip.AddrPort
 
-	handovers atomic.Uint64 // that completed
+	handovers atomic.Uint64 // number of completed handovers
 
 	mu    sync.Mutex
-	hosts [2]*load.Host // nil: it is down
-	past  counts        // of previous servers
+	hosts [2]*load.Host // nil: the server is down
+	past  counts        // counters of previous servers
 }
 
 const (
@@ -125,7 +125,7 @@ func (s *servers) handOver(from, to int) {
 		}
 	}
 	if chosen != nil {
-		_ = chosen.Handover(ds.Target{Addrs: []netip.AddrPort{target.Addr()}}, ds.HandoverConfig{}) // it may have left, or be busy
+		_ = chosen.Handover(ds.Target{Addrs: []netip.AddrPort{target.Addr()}}, ds.HandoverConfig{}) // fails if the player has left, or is being handed over
 	}
 }
 

@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// answer is a bot's timeout for the server, which may be restarting behind a lossy link.
+	// answer is a bot's timeout. During it, the server may be restarting behind a lossy link.
 	answer = 20 * time.Second
-	// gone is the downtime of the server at a restart.
+	// gone is the time for which the server is down in a restart.
 	gone = 300 * time.Millisecond
 )
 
@@ -32,7 +32,7 @@ type run struct {
 	options Options
 	traces  []*trace.Trace
 	servers *servers
-	network *simnet.WrappedNetwork // the bots'
+	network *simnet.WrappedNetwork // network of the bots
 	show    func(Phase)
 	last    atomic.Pointer[load.Progress]
 
@@ -41,7 +41,7 @@ type run struct {
 
 // Run runs for Options.For, rounded down to whole rounds of phases, and calls show after each
 // phase. All traces have the schema of the first one. The error describes the failure or growth, or
-// is ctx's.
+// is the error of ctx.
 func Run(ctx context.Context, traces []*trace.Trace, o Options, show func(Phase)) error {
 	before := look()
 	if err := soak(ctx, traces, o, show); err != nil {
@@ -73,7 +73,7 @@ func soak(ctx context.Context, traces []*trace.Trace, o Options, show func(Phase
 		if err == nil && playing.Err() == nil {
 			err = errors.New("the bots have stopped")
 		}
-		cancel(err) // nobody plays on
+		cancel(err) // no bot plays any more
 		done <- err
 	}()
 	err = r.rounds(playing)
@@ -94,7 +94,7 @@ func (r *run) subscribe(ctx context.Context, c *client.Conn) error {
 	return load.SubscribeThings(ctx, c, worldName, &r.snapshots)
 }
 
-// rounds goes through all conditions again and again. From round to round nothing may grow.
+// rounds repeats all conditions. Resource usage must not grow from round to round.
 func (r *run) rounds(ctx context.Context) error {
 	round := time.Duration(len(conditions)) * r.options.Phase
 	var first Usage
@@ -132,7 +132,7 @@ func (r *run) phase(ctx context.Context, n int, c *condition) error {
 	return p.verdict()
 }
 
-// restart ends the server and starts another one. If it crashes, no player hears of its end.
+// restart ends the server and starts another one. If how is a crash, players are not notified.
 func (r *run) restart(ctx context.Context, how restart) error {
 	if how == crashes {
 		if err := r.network.Set(simnet.Config{}, simnet.Config{Loss: 1}); err != nil {
@@ -157,11 +157,12 @@ type restart uint8
 
 const (
 	stays   restart = iota
-	closes          // with a message to the players
-	crashes         // without a message
+	closes          // notifies the players
+	crashes         // does not notify the players
 )
 
-// conditions make a round. The last one lets the system settle, so that rounds are comparable.
+// conditions are the phases of a round. In the last one the system settles, so that rounds are
+// comparable.
 var conditions = []condition{
 	{name: "loss 2 %", link: simlink.Config{RTT: 30 * time.Millisecond, Loss: 0.02, Burst: 1}},
 	{name: "loss 10 % in bursts", link: simlink.Config{RTT: 80 * time.Millisecond, Jitter: 5 * time.Millisecond, Loss: 0.1, Burst: 4}},
@@ -175,8 +176,8 @@ var conditions = []condition{
 type Options struct {
 	Players int
 	For     time.Duration
-	Phase   time.Duration     // of each condition
-	Network transport.Network // nil means UDP
+	Phase   time.Duration     // duration of each phase
+	Network transport.Network // nil: UDP
 }
 
 // The bounds of options.
@@ -199,7 +200,7 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// least returns the time of two rounds, which are compared.
+// least returns the minimum time: two rounds, which are compared.
 func (o *Options) least() time.Duration { return time.Duration(2*len(conditions)) * o.Phase }
 
 // Phase is the result of one phase.
@@ -212,7 +213,7 @@ type Phase struct {
 	Missed    uint64 `json:"missed"`
 	Snapshots uint64 `json:"snapshots"` // that arrived
 	Handovers uint64 `json:"handovers"` // that completed
-	// Since the start:
+	// Counts since the start:
 	Verified       uint64 `json:"verified"`
 	Mismatched     uint64 `json:"mismatched"`
 	Desync         uint64 `json:"desync"`
@@ -227,7 +228,7 @@ func (r *run) result(n int, c *condition, before counts) Phase {
 	good, bad := r.servers.check.Counts()
 	return Phase{
 		Number: n + 1, Condition: c.name, Connected: bots.Connected, Players: r.options.Players,
-		Frames: now.Frames - before.Frames, Missed: now.Missed - min(now.Missed, before.Missed), // a late frame takes one back
+		Frames: now.Frames - before.Frames, Missed: now.Missed - min(now.Missed, before.Missed), // a late frame reduces the count
 		Verified: good, Mismatched: bad, Desync: now.Desync,
 		Reconnections: bots.Reconnections, SocketsChanged: bots.Rebinds,
 		Usage: look(), settled: c.link.Loss == 0,

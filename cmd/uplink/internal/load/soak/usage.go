@@ -11,18 +11,18 @@ import (
 type Usage struct {
 	Goroutines int    `json:"goroutines"`
 	Heap       uint64 `json:"heap_bytes"` // in use after a collection
-	Files      int    `json:"files"`      // descriptors; 0 if unknown
+	Files      int    `json:"files"`      // number of file descriptors; 0 if unknown
 }
 
 // look collects garbage and returns the remaining usage.
 func look() Usage {
 	runtime.GC()
-	runtime.GC() // objects of finalizers and pools
+	runtime.GC() // frees objects of finalizers and pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	u := Usage{Goroutines: runtime.NumGoroutine(), Heap: m.HeapAlloc}
 	if files, err := os.ReadDir("/proc/self/fd"); err == nil {
-		u.Files = len(files) - 1 // without that of ReadDir
+		u.Files = len(files) - 1 // not counting the descriptor of ReadDir
 	}
 	return u
 }
@@ -50,10 +50,10 @@ func (u Usage) grown(later Usage) (what []string) {
 	return what
 }
 
-// patience is the time that closing connections and queued datagrams may need.
+// patience is the maximum time for closing connections and for queued datagrams.
 const patience = 3 * time.Second
 
-// settled measures repeatedly until the usage is no longer too high, or patience is over.
+// settled measures until the usage is no longer too high compared with u, or patience is over.
 func (u Usage) settled() Usage {
 	later := look()
 	for deadline := time.Now().Add(patience); len(u.grown(later)) > 0 && time.Now().Before(deadline); later = look() {

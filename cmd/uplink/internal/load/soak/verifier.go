@@ -21,7 +21,7 @@ type verifier struct {
 	players map[*ds.Player][]begin
 }
 
-// begin is a possible row of sequence number 0.
+// begin is a trace row that sequence number 0 may have.
 type begin struct {
 	trace *trace.Trace
 	row   uint64

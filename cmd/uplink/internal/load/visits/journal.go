@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// journal keeps what a client logs after a time, to explain why it was slow. It is safe for
-// concurrent use.
+// journal keeps the log lines of a client from a time on, to explain why it was slow. It is safe
+// for concurrent use.
 type journal struct {
 	mu    sync.Mutex
-	begin time.Time // the zero time: nothing is kept
+	begin time.Time // zero: keeps nothing
 	lines []string
 }
 
@@ -47,7 +47,7 @@ func (j *journal) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: replace}))
 }
 
-// String returns the lines in one line.
+// String returns all kept lines, joined into one.
 func (j *journal) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()

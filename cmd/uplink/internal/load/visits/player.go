@@ -19,7 +19,7 @@ import (
 	"github.com/uplink-rpc/uplink/token"
 )
 
-// reliableEvery is the number of calls after which a bot makes a reliable call and sends a message.
+// reliableEvery is the number of calls between a bot's reliable calls and messages.
 const reliableEvery = 20
 
 // player is a bot that visits servers, with what it sent and received.
@@ -32,7 +32,7 @@ type player struct {
 	moves   *client.Stream[move]
 	buys    *client.Stream[move]
 
-	// Of turn:
+	// Used only by turn:
 	next, bought int32
 	sent         uint32
 	calm         bool
@@ -40,18 +40,18 @@ type player struct {
 	snapshots atomic.Uint64
 
 	mu       sync.Mutex
-	received map[uint64][]Span // messages, by visit
-	invalid  int               // messages of another form
-	lost     []string          // sessions that ended without a handover: the reasons
+	received map[uint64][]Span // messages by visit
+	invalid  int               // number of malformed messages
+	lost     []string          // reasons of sessions that ended without a handover
 	avoid    map[netip.AddrPort]time.Time
-	assigned netip.AddrPort // the server that assign returned last, unless the bot has played since
+	assigned netip.AddrPort // server last returned by assign; zero once the bot has played on it
 }
 
-// avoidFor is the time for which a bot does not return to a server that did not answer: the
-// directory may list it for that long.
+// avoidFor is the time for which a bot avoids a server that did not answer. The directory may list
+// such a server for as long.
 const avoidFor = fleet.ServerTTL + 2*time.Second
 
-// assign returns a server, and a token for it. It is called for the first connection, and when a
+// assign returns a server and a token for it. It is called for the first connection, and when a
 // server does not answer.
 func (p *player) assign(ctx context.Context) (string, token.Token, error) {
 	servers, err := p.store.Servers(ctx)
@@ -73,7 +73,7 @@ func (p *player) assign(ctx context.Context) (string, token.Token, error) {
 		})
 	}
 	s, ok := chosen()
-	if !ok { // answers were lost, or late: any but the last one
+	if !ok { // answers were lost or late, but not the last one
 		maps.DeleteFunc(p.avoid, func(_ netip.AddrPort, since time.Time) bool { return since.Before(now) })
 		s, ok = chosen()
 	}
@@ -84,7 +84,7 @@ func (p *player) assign(ctx context.Context) (string, token.Token, error) {
 		return "", token.Token{}, errors.New("visits: no server accepts players")
 	}
 	p.assigned = s.Addrs[0]
-	_, _ = fmt.Fprintf(&p.journal, "gets the server %v", p.assigned) // always nil
+	_, _ = fmt.Fprintf(&p.journal, "gets the server %v", p.assigned) // never fails
 	t, err := token.Issue(token.Development().Issuer(), token.Claims{
 		ClientID: p.id, Issued: now, Expires: now.Add(time.Minute), Servers: s.Addrs,
 	})
@@ -150,7 +150,7 @@ func (p *player) event(e session.Event) {
 	p.lost = append(p.lost, fmt.Sprintf("%v: %v", e.State, e.Err))
 }
 
-// turn makes a call, and sometimes reliable ones. Calls that are refused count as missing.
+// turn makes a call, and from time to time reliable calls. Refused calls count as missing.
 func (p *player) turn() error {
 	m := moveAt(p.id, p.next)
 	_, _ = p.moves.Send(&m)

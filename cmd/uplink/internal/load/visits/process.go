@@ -18,11 +18,11 @@ import (
 	"github.com/uplink-rpc/uplink/internal/web"
 )
 
-// Command is the name of the hidden command whose process is a server: it calls [Answer].
+// Command is the name of the hidden command that runs a server in a process: it calls [Answer].
 const Command = "soak-fleet-server"
 
-// Answer runs a server over UDP, of which args are the name, the URL of the store and the maximum
-// number of players, until in ends. It answers calls from in on out.
+// Answer runs a server over UDP until in ends. args are its name, the URL of the store and the
+// maximum number of players. It answers calls from in on out.
 func Answer(in io.Reader, out io.Writer, args []string) error {
 	players, err := strconv.Atoi(args[2])
 	if err != nil {
@@ -35,8 +35,9 @@ func Answer(in io.Reader, out io.Writer, args []string) error {
 	return errors.Join(child.Serve(in, out, s), s.Close())
 }
 
-// RunProcesses is [Run] on servers in processes of their own, with a store over HTTP. The bots play
-// over UDP behind a link with a round-trip time of 100 ms and 5 % packet loss, of a random seed.
+// RunProcesses is [Run] with each server in a separate process, and with a store over HTTP. The
+// bots play over UDP behind a link with a round-trip time of 100 ms and 5 % packet loss. seed is
+// the random seed of the link.
 func RunProcesses(ctx context.Context, o Options, seed uint64, show func(string)) (*Result, error) {
 	link := simlink.Config{RTT: 100 * time.Millisecond, Loss: 0.05, Burst: 1, Seed: seed}
 	network, err := link.Network()
@@ -63,7 +64,7 @@ func RunProcesses(ctx context.Context, o Options, seed uint64, show func(string)
 	return Run(ctx, o, store, network, start, show)
 }
 
-// process is a server in a process of its own.
+// process is a server in a separate process.
 type process struct {
 	*child.Process
 	addr netip.AddrPort

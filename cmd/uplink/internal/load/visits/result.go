@@ -16,27 +16,27 @@ type Result struct {
 	Players   int       `json:"players"`
 	Handovers Handovers `json:"handovers"`
 	Calls     uint64    `json:"calls"` // that arrived
-	// Mismatches counts calls with other arguments than the client's, payloads of handovers that
-	// are not as expected, and calls that two servers received.
+	// Mismatches counts calls with wrong arguments, handovers with an unexpected payload, and calls
+	// that two servers received.
 	Mismatches uint64 `json:"mismatches"`
 	// Reliable counts reliable calls and messages in both directions, until the last handover.
 	Reliable uint64 `json:"reliable"`
 	Lost     uint64 `json:"reliable_lost"`
 	Doubled  uint64 `json:"reliable_doubled"`
-	// Missing is the number of calls between the last one that a server received before a player
-	// switched and the first one that the next server received.
+	// Missing is the number of calls lost at a switch: those between the last call that a server
+	// received and the first call that the next server received.
 	Missing Distribution `json:"missing"`
 	// Unplanned counts sessions that ended by themselves before servers were killed.
 	Unplanned int       `json:"unplanned"`
 	Reasons   []string  `json:"reasons,omitempty"` // of some of them
 	Snapshots uint64    `json:"snapshots"`
 	Drains    []Drained `json:"drains"`
-	// Orphans is the number of players whose servers were killed, and Back is how many of them
-	// called another server, and when.
+	// Orphans is the number of players whose servers were killed. Back is the number of them that
+	// called another server, and the times at which they did.
 	Orphans int           `json:"orphans"`
 	Back    int           `json:"back"`
 	Return  meter.Summary `json:"return"`
-	// Slowest is what the client of the slowest of them logged, with the time since the kill.
+	// Slowest is the log of the slowest of these clients, with times since the kill.
 	Slowest string `json:"slowest,omitempty"`
 
 	missing []int
@@ -50,7 +50,7 @@ type Distribution struct {
 	Max    int `json:"max"`
 }
 
-// add counts what servers recorded, and what the bots received.
+// add counts the records of the servers, and the messages that the bots received.
 func (res *Result) add(records []Record, players []*player) {
 	byClient := map[uint64][]Visit{}
 	for _, r := range records {
@@ -110,13 +110,14 @@ func (res *Result) arrived(got []Span, sent uint32) {
 	res.Doubled += doubled
 }
 
-// returned measures when the players of servers that were killed at a time called others: the first
-// records are of all servers before, those killed first, and the others of the rest after it. It
-// returns the slowest player, or 0 if there were none.
+// returned measures when players of servers that were killed at the time killed called other
+// servers. before has the records of all servers before the kill, those of killed servers first.
+// after has the records of the remaining servers. It returns the slowest player, or 0 if there is
+// none.
 func (res *Result) returned(before, after []Record, killed time.Time) (slowest uint64) {
 	type place struct {
 		server int
-		last   int32 // call
+		last   int32 // number of the last call
 	}
 	places := map[uint64]place{} // by client
 	for i, r := range before {
@@ -169,7 +170,7 @@ func (res *Result) returns() string {
 
 // Bounds of a run.
 const (
-	MaxMissing = 2 // calls at a handover, 99th percentile
+	MaxMissing = 2 // 99th percentile of calls at a handover
 	MaxDrain   = 30 * time.Second
 	MaxReturn  = 3000 // ms
 )

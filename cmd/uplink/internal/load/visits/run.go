@@ -1,5 +1,5 @@
-// Package visits plays with many bots on several dedicated servers that hand players over to
-// each other, are drained and killed, and counts what is lost.
+// Package visits plays with many bots on several dedicated servers that hand players over to each
+// other, are drained and killed. It counts the losses.
 package visits
 
 import (
@@ -20,14 +20,14 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Node is a running [Server], which may be in a process of its own.
+// Node is a running [Server], possibly in a separate process.
 type Node interface {
 	Addr() netip.AddrPort
 	Handover(h HandoverRequest, players *int) error
 	Drain(to []netip.AddrPort, d *Drained) error
 	Calm(struct{}, *struct{}) error
 	Record(_ struct{}, r *Record) error
-	Kill() error // without a word to anybody
+	Kill() error // ends the server without notifying anybody
 	Close() error
 }
 
@@ -35,10 +35,10 @@ type Node interface {
 type Options struct {
 	Servers   int
 	Players   int
-	Handovers float64       // per second
-	For       time.Duration // of handovers
+	Handovers float64       // handovers per second
+	For       time.Duration // duration of the handovers
 	Rate      float64       // calls per second of each player
-	Timeout   time.Duration // of clients; 0: the default
+	Timeout   time.Duration // timeout of clients; 0: the default
 }
 
 const (
@@ -46,7 +46,8 @@ const (
 	maxPlayers = 10_000
 	// MinFor is the shortest Options.For.
 	MinFor = 5 * time.Second
-	// drains and kills are the numbers of servers that are drained, and killed.
+	// drains is the number of servers that are drained, kills the number of servers that are
+	// killed.
 	drains, kills = 2, 2
 )
 
@@ -71,9 +72,10 @@ const (
 	joinRate     = 100 // players per second
 	joinTimeout  = 30 * time.Second
 	handoverStep = 100 * time.Millisecond
-	// settling is longer than a server keeps sessions of players that it handed over.
+	// settling exceeds the time for which a server keeps sessions of players that it handed over.
 	settling = 16 * time.Second
-	// beforeKill and afterKill are how long players play before and after servers are killed.
+	// beforeKill and afterKill are the times for which players play before and after servers are
+	// killed.
 	beforeKill, afterKill = 3 * time.Second, 12 * time.Second
 )
 
@@ -89,11 +91,11 @@ type run struct {
 	mu      sync.Mutex
 	live    []Node
 	started int
-	records []Record // of servers that are closed
+	records []Record // records of closed servers
 }
 
-// Run plays with bots on servers that start starts, over network: it is the bots' end of a
-// simulated link. It calls show with a line about each step.
+// Run plays with bots on servers that start starts. network is the bots' end of a simulated link.
+// It calls show with a line about each step.
 func Run(ctx context.Context, o Options, store fleet.Store, network transport.Network, start func(name string) (Node, error), show func(string)) (res *Result, err error) {
 	r := &run{options: o, store: store, network: network, start: start, show: show, players: make([]*player, o.Players)}
 	r.crowd = load.NewCrowd(o.Players, o.Rate, r.connect)
@@ -206,8 +208,8 @@ func (r *run) join(ctx context.Context) error {
 
 // handOver hands random players over to random servers.
 func (r *run) handOver(ctx context.Context) error {
-	players := map[Node]int{} // at the last step
-	due := map[Node]float64{} // handovers
+	players := map[Node]int{} // players at the last step
+	due := map[Node]float64{} // due handovers
 	for range sleep.Every(ctx, handoverStep) {
 		if err := r.handOverDue(players, due); err != nil {
 			return err
@@ -263,7 +265,7 @@ func (r *run) drain() (d Drained, err error) {
 	return d, errors.Join(err, n.Close(), r.add())
 }
 
-// recorded returns what the live servers have recorded.
+// recorded returns the records of the live servers.
 func (r *run) recorded() ([]Record, error) {
 	records := make([]Record, len(r.live))
 	for i, n := range r.live {
@@ -274,10 +276,10 @@ func (r *run) recorded() ([]Record, error) {
 	return records, nil
 }
 
-// crash kills servers while everybody plays.
+// crash kills servers while all bots play.
 func (r *run) crash(ctx context.Context, res *Result) error {
 	for _, p := range r.players {
-		p.calm = true // what is unacknowledged is lost with its server
+		p.calm = true // unacknowledged messages are lost with the server
 	}
 	stop := r.crowd.Play(0)
 	defer stop()

@@ -28,8 +28,8 @@ const (
 	messageHz = 2
 )
 
-// Server is a dedicated server of the fleet. It records what it receives, and hands players over.
-// Its methods with two arguments have the form of package net/rpc.
+// Server is a dedicated server of the fleet. It records the calls and messages that it receives,
+// and hands players over. Its methods with two arguments have the form of package net/rpc.
 type Server struct {
 	host  *load.Host
 	world *load.Things
@@ -38,19 +38,19 @@ type Server struct {
 	open   map[*ds.Player]*visit
 	closed []Visit
 	count  Handovers
-	calm   bool // no messages are sent
+	calm   bool // whether no messages are sent
 }
 
 type visit struct {
 	Visit
-	moving bool // a handover is pending or completed
+	moving bool // whether a handover is pending or completed
 }
 
 // Handovers counts the outcomes of handovers.
 type Handovers struct {
 	Completed uint64 `json:"completed"`
 	Failed    uint64 `json:"failed"` // the player stayed, because the other server could not be reached or refused it
-	Ended     uint64 `json:"ended"`  // with the session
+	Ended     uint64 `json:"ended"`  // because the session ended
 }
 
 // NewServer starts a server at a loopback address, where no key is needed.
@@ -175,7 +175,7 @@ func (s *Server) Calm(struct{}, *struct{}) error {
 	return nil
 }
 
-// HandoverRequest is a request to hand Count random players over to random ones of the servers To.
+// HandoverRequest requests that Count random players are handed over to random servers of To.
 type HandoverRequest struct {
 	Count int
 	To    []netip.AddrPort
@@ -198,7 +198,7 @@ func (s *Server) Handover(h HandoverRequest, players *int) error {
 	for _, p := range chosen {
 		err := p.Handover(target(h.To[rand.IntN(len(h.To))]), ds.HandoverConfig{Payload: payloadOf(p.ClientID())})
 		if err != nil {
-			s.visit(p, func(v *visit) { v.moving = false }) // it has just left, or is busy
+			s.visit(p, func(v *visit) { v.moving = false }) // the player has just left, or is being handed over
 		}
 	}
 	return nil
@@ -227,13 +227,13 @@ type Drained struct {
 	Took    time.Duration `json:"took_ns"`
 }
 
-// Record is what a server has recorded.
+// Record contains what a server has recorded.
 type Record struct {
 	Visits    []Visit   `json:"visits"`
 	Handovers Handovers `json:"handovers"`
 }
 
-// Record sets what the server has recorded since its start.
+// Record sets r to what the server has recorded since its start.
 func (s *Server) Record(_ struct{}, r *Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// move are the arguments of both RPCs. The other fields are functions of Number and of the client's
-// id.
+// move contains the arguments of both RPCs. All other fields are functions of Number and of the
+// client's id.
 type move struct {
 	Number  int32
 	X       float32 `uplink:"resolution=0.25"`
@@ -37,7 +37,7 @@ func extend(s []Span, n uint32) []Span {
 	return append(s, Span{n, n + 1})
 }
 
-// count compares numbers that arrived with 0 to sent-1, of which each should have arrived once.
+// count compares the received numbers with 0 to sent-1, each of which should have arrived once.
 func count(got []Span, sent uint32) (lost, doubled uint64) {
 	got = slices.Clone(got)
 	slices.SortFunc(got, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
@@ -57,24 +57,24 @@ func count(got []Span, sent uint32) (lost, doubled uint64) {
 	return lost, doubled
 }
 
-// Visit is what a server received from a player, from its joining on.
+// Visit is the record of a player's session at a server.
 type Visit struct {
 	Client  uint64    `json:"client"`
-	ID      uint64    `json:"id"`      // random
+	ID      uint64    `json:"id"`      // random id of the visit
 	Called  time.Time `json:"called"`  // when the first call arrived
 	First   int32     `json:"first"`   // number of the first call
-	Last    int32     `json:"last"`    // and of the last one
-	Calls   uint64    `json:"calls"`   // that arrived
-	Wrong   uint64    `json:"wrong"`   // of them, with other values than the client's
+	Last    int32     `json:"last"`    // number of the last call
+	Calls   uint64    `json:"calls"`   // number of calls that arrived
+	Wrong   uint64    `json:"wrong"`   // number of calls with wrong arguments
 	Payload bool      `json:"payload"` // of the handover is as expected; true without a handover
-	// Reliable calls and messages that arrived, in the order of their arrival.
+	// Reliable calls and messages, in the order of their arrival.
 	Reliable []Span `json:"reliable"`
 	Messages []Span `json:"messages"`
 	Sent     uint32 `json:"sent"` // reliable messages to the client
 }
 
-// A message to a client has the number of the visit and its own one. One to the server has only the
-// latter.
+// A message to a client contains the number of the visit and its own number. A message to the
+// server contains only its own number.
 const messageSize = 12
 
 func appendMessage(b []byte, visit uint64, n uint32) []byte {

@@ -12,15 +12,15 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/pcap"
 )
 
-// Frame is a packet as it was recorded.
+// Frame is a recorded packet.
 type Frame struct {
 	At     time.Time
 	Data   []byte
-	Length int // on the wire; 0: that of Data
+	Length int // length on the wire; 0: the length of Data
 }
 
-// Packet makes the packet of a UDP datagram, with good lengths and checksums. The order is that of
-// the machine that records.
+// Packet returns the packet of a UDP datagram, with valid lengths and checksums. order is the byte
+// order of the recording machine.
 func Packet(link pcap.LinkType, order binary.ByteOrder, from, to netip.AddrPort, payload []byte) []byte {
 	v6 := from.Addr().Is6()
 	etherType := uint16(0x0800)
@@ -53,7 +53,7 @@ func Packet(link pcap.LinkType, order binary.ByteOrder, from, to netip.AddrPort,
 	return append(b, IP(from, to, payload)...)
 }
 
-// IP makes the IP packet of a UDP datagram.
+// IP returns the IP packet of a UDP datagram.
 func IP(from, to netip.AddrPort, payload []byte) []byte {
 	size := 8 + len(payload)
 	var b []byte
@@ -72,7 +72,7 @@ func IP(from, to netip.AddrPort, payload []byte) []byte {
 	return append(b, udp...)
 }
 
-// Checksum is the internet's.
+// Checksum returns the Internet checksum.
 func Checksum(b []byte) uint16 {
 	var sum uint64
 	for i, c := range b {
@@ -84,7 +84,7 @@ func Checksum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// put appends integers in a byte order, and bytes.
+// put appends integers in a byte order, and byte slices unchanged.
 func put(order binary.AppendByteOrder, b []byte, values ...any) []byte {
 	for _, v := range values {
 		switch v := v.(type) {
@@ -99,7 +99,7 @@ func put(order binary.AppendByteOrder, b []byte, values ...any) []byte {
 	return b
 }
 
-// Classic makes a pcap file with times in nanoseconds.
+// Classic returns a pcap file with times in nanoseconds.
 func Classic(order binary.AppendByteOrder, link pcap.LinkType, frames []Frame) []byte {
 	b := put(order, nil, uint32(0xa1b23c4d), uint16(2), uint16(4), make([]byte, 8), uint32(1<<18), uint32(link))
 	for _, f := range frames {
@@ -110,12 +110,12 @@ func Classic(order binary.AppendByteOrder, link pcap.LinkType, frames []Frame) [
 
 func (f *Frame) length() uint32 { return uint32(max(f.Length, len(f.Data))) }
 
-// NG makes a pcapng file with one interface, whose times are in nanoseconds: packets in enhanced
-// blocks, each with a comment, and blocks of another type between.
+// NG returns a pcapng file with one interface and times in nanoseconds. Packets are in enhanced
+// blocks, each with a comment, with blocks of another type between them.
 func NG(order binary.AppendByteOrder, link pcap.LinkType, frames []Frame) []byte {
-	unknown := bytes.Repeat([]byte{0xff}, 8) // length
+	unknown := bytes.Repeat([]byte{0xff}, 8) // unknown section length
 	b := Block(order, nil, 0x0a0d0d0a, put(order, nil, uint32(0x1a2b3c4d), uint16(1), uint16(0), unknown))
-	const resolution = 9 // option if_tsresol, and its value
+	const resolution = 9 // number of the option if_tsresol, and its value
 	iface := put(order, nil, uint16(link), make([]byte, 6), uint16(resolution), uint16(1))
 	b = Block(order, b, 1, append(iface, resolution, 0, 0, 0, 0, 0, 0, 0))
 	for _, f := range frames {
@@ -123,12 +123,12 @@ func NG(order binary.AppendByteOrder, link pcap.LinkType, frames []Frame) []byte
 		p := put(order, nil, uint32(0), uint32(t>>32), uint32(t), uint32(len(f.Data)), f.length(), f.Data)
 		p = append(p, make([]byte, -len(p)&3)...)
 		b = Block(order, b, 6, put(order, p, uint16(1), uint16(4), []byte("text\x00\x00\x00\x00")))
-		b = Block(order, b, 4, make([]byte, 4)) // names, none of them
+		b = Block(order, b, 4, make([]byte, 4)) // name resolution block without names
 	}
 	return b
 }
 
-// Block appends a block of pcapng, whose body is in fours.
+// Block appends a pcapng block. The size of body is a multiple of 4.
 func Block(order binary.AppendByteOrder, b []byte, kind uint32, body []byte) []byte {
 	size := uint32(12 + len(body))
 	return put(order, b, kind, size, body, size)

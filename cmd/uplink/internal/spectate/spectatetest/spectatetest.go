@@ -1,4 +1,4 @@
-// Package spectatetest makes captures with a world, without a server.
+// Package spectatetest makes captures that contain a world, without a server.
 package spectatetest
 
 import (
@@ -24,8 +24,8 @@ type car struct {
 	Name string      `uplink:"max=8"`
 }
 
-// Messages returns what a server sends of a world with areas: an offer, and a datagram per tick,
-// in which one car drives along the x axis by half a unit per tick.
+// Messages returns the messages of a server for a world with areas: an offer, and a datagram per
+// tick. In the world, a car drives along the x axis by half a unit per tick.
 func Messages(t testing.TB, ticks int) (offer []byte, datagrams [][]byte) {
 	t.Helper()
 	typ, err := snapshot.Compile[car]("car")
