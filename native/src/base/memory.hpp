@@ -21,7 +21,7 @@ public:
   Array &operator=(const Array &) = delete;
   ~Array() { clear(); }
 
-  // create reports whether there was memory for n elements.
+  // create allocates memory for n elements and reports whether it succeeded.
   bool create(const Allocator &a, size_t n) {
     static_assert(std::is_nothrow_default_constructible_v<T>);
     clear();
@@ -65,7 +65,7 @@ private:
   size_t size_ = 0;
 };
 
-// create returns a new T, or null without memory. destroy ends it.
+// create returns a new T, or null if there is no memory. destroy destroys it.
 template <typename T, typename... Args> T *create(const Allocator &a, Args &&...args) {
   void *memory = allocate(a, sizeof(T));
   return memory == nullptr ? nullptr : new (memory) T(std::forward<Args>(args)...);

@@ -1,12 +1,12 @@
-// The name that was probably meant.
+// Finds the name that a wrong name was probably meant to be.
 #pragma once
 
 #include "uplink/base.hpp"
 
 namespace uplink::detail {
 
-// Nearest finds the candidate with the fewest insertions and deletions of bytes from a name,
-// and among these the one that has the most bytes in common with its start. The case does not count.
+// Nearest finds the candidate with the fewest insertions and deletions of bytes from a name. Among
+// equal ones it prefers the longest common prefix. Case is ignored.
 class Nearest {
 public:
   explicit Nearest(Bytes name) : name_{name.data, name.size < max_size ? name.size : max_size} {
@@ -18,18 +18,20 @@ public:
     distance_ = d;
     best_ = candidate;
   }
-  // best returns the nearest candidate, or no bytes without one.
+  // best returns the nearest candidate, or no bytes if there was none.
   Bytes best() const { return best_; }
 
 private:
-  // Bytes of a name that count, at most the bits of a uint64_t: a server can send many long names.
+  // Number of bytes of a name that are compared, at most the bits of a uint64_t. It bounds the
+  // time, because a server can send many long names.
   static constexpr size_t max_size = 64;
 
   static uint8_t lower(uint8_t c) { return c >= 'A' && c <= 'Z' ? static_cast<uint8_t>(c - 'A' + 'a') : c; }
   size_t distance(Bytes other) const {
     const size_t n = other.size < max_size ? other.size : max_size;
-    // Bit i of rows is 0 where the longest common subsequence of the candidate so far and of the first
-    // bytes of the name grows with byte i (Hyyrö, "Bit-Parallel LCS-length Computation Revisited", 2004).
+    // Bit i of rows is 0 if byte i of the name extends the longest common subsequence of the
+    // candidate so far and the name up to byte i (Hyyrö, "Bit-Parallel LCS-length Computation
+    // Revisited", 2004).
     uint64_t rows = ~uint64_t{0};
     for (size_t k = 0; k < n; k++) {
       const uint64_t matches = rows & at_[lower(other.data[k])];

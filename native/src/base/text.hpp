@@ -7,7 +7,7 @@
 
 namespace uplink::detail {
 
-// Text writes to a buffer and counts what does not fit.
+// Text writes to a buffer and counts the characters that do not fit.
 class Text {
 public:
   Text(char *to, size_t capacity) : to_(to), capacity_(capacity) {}
@@ -21,7 +21,7 @@ public:
   void add(const char *s) {
     for (; *s != 0; s++) add(*s);
   }
-  // quote adds text of the other end in quotes, with a question mark for each control character.
+  // quote adds text of the other end in quotes. Each control character becomes a question mark.
   void quote(Bytes b) {
     add('"');
     for (size_t i = 0; i < b.size; i++)
@@ -34,13 +34,13 @@ public:
     add(name);
     add(b);
   }
-  // real writes 6 digits, for people.
+  // real writes a number with 6 digits, for messages.
   void real(double v) {
     char b[32];
     std::snprintf(b, sizeof b, "%g", v);
     add(b);
   }
-  // end adds a zero, which may replace the last character, and returns how many characters there are.
+  // end adds a zero, which may replace the last character, and returns the number of characters.
   size_t end() {
     if (capacity_ == 0) return 0;
     const size_t n = size_ < capacity_ ? size_ : capacity_ - 1;

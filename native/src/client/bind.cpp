@@ -168,7 +168,7 @@ size_t format_bind(Buffer to, const BindRequest &r) {
 
 namespace {
 
-// names reads an array of strings. m ends where u does.
+// names reads an array of strings. m ends at the position of u.
 Names names(Unpacker *u, Bytes m) {
   Names out;
   out.n = u->array();

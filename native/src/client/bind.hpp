@@ -13,7 +13,7 @@ public:
   bool ok() const { return ok_ && r_.ok(); }
   bool end() const { return ok() && r_.left() == 0; }
   size_t left() const { return r_.left(); }
-  // array returns the number of elements, at most one for each byte that is left.
+  // array returns the number of elements, at most the number of bytes left.
   size_t array();
   uint64_t number();
   int64_t integer();
@@ -26,7 +26,7 @@ private:
     ok_ = false;
     return 0;
   }
-  // whole reads an integer. *negative reports whether it is below 0.
+  // whole reads an integer. *negative reports whether the integer is below 0.
   uint64_t whole(bool *negative);
 
   Reader r_;
@@ -69,14 +69,14 @@ struct Names {
   Bytes items;
 };
 
-// BindAnswer is an answer to a request to bind. asking are fields that only the end has that sent the
-// request, answering those that only the other one has.
+// BindAnswer is an answer to a request to bind. asking are fields that only the sender of the
+// request has, answering fields that only the other end has.
 struct BindAnswer {
   uint64_t rpc = 0, ring = 0, reason = 0, prior = 0;
   uint64_t field = 0;
   Bytes theirs;
   double limit = 0;
-  Bytes ask; // the array's msgpack
+  Bytes ask; // the array in msgpack
   Names known, asking, answering;
 };
 
@@ -85,7 +85,8 @@ constexpr size_t max_differences = 32;
 
 // parse_answer parses a message. It reports whether it is well-formed.
 bool parse_answer(Bytes message, BindAnswer *a);
-// mark_described sets the bits of the fields in an answer's ask, and reports whether one is new.
+// mark_described sets the bits of the fields in an answer's ask, and reports whether one was not
+// set before.
 bool mark_described(const BindAnswer &a, uint8_t *described, size_t fields);
 
 // ServerBind is a request of the server.
@@ -102,14 +103,14 @@ struct ServerBind {
 // parse_server_bind reports whether the message is well-formed.
 bool parse_server_bind(Bytes message, ServerBind *r);
 
-// ServerBindAnswer is the answer to such a request, and explains one to the offer of a world.
+// ServerBindAnswer answers a ServerBind. It also explains the answer to the offer of a world.
 struct ServerBindAnswer {
-  uint8_t rpc = 0, reason = 0; // number of the RPC, or of the offer
+  uint8_t rpc = 0, reason = 0; // number of the RPC in the request, or of the world in the offer
   uint16_t ring = 0;
   uint64_t prior = 0;
   Bytes theirs;        // at most 512 bytes
   Bytes known;         // the nearest name that the client has, or none
-  size_t asking_n = 0; // names of types of objects, which get a slash
+  size_t asking_n = 0; // names of object types, which get a slash
   Bytes asking[16];    // at most 64 bytes each
 };
 

@@ -8,12 +8,13 @@
 namespace uplink::detail::client {
 namespace {
 
-// Sequences that the short header of a payload distinguishes, in datagrams.
+// Number of sequences that the short header of a payload distinguishes in datagrams.
 constexpr uint64_t short_reach = 64;
 
 enum Refusal : uint8_t { bound = 0, unknown_name = 1, other_fields = 2, other_codec = 3, out_of_range = 5 };
 
-// A frame in an event has its components, then the lengths of its byte strings and these.
+// A frame in an event consists of its components, the lengths of its byte strings, and the byte
+// strings.
 size_t frame_size(const SchemaImpl &s) {
   return 4 * s.component_count + 2 * s.strings.size() + s.bytes;
 }
@@ -166,7 +167,7 @@ void Core::on_call(Link &l, Bytes payload) {
 bool Core::on_reliable_call(Link &l, Bytes payload) {
   const int rpc = rpc_of(payload);
   if (rpc < 0 || static_cast<uint32_t>(rpc) >= l.server_binds) return false;
-  if (l.incoming.size() == 0) return true; // all were refused
+  if (l.incoming.size() == 0) return true; // all RPCs were refused
   Incoming &in = l.incoming[static_cast<size_t>(rpc)];
   if (in.decoder == nullptr) return in.reliable;
   Call calls[max_calls];

@@ -16,13 +16,14 @@ int32_t difference(uint32_t a, uint32_t b) {
   return static_cast<int32_t>(a - b);
 }
 
-// earliest is K-14: the time from the first to transmission k + 1, without progress.
+// earliest implements K-14: the minimum time from the first transmission to transmission k + 1
+// without progress.
 uint64_t earliest(uint64_t timeout, uint64_t k) {
   if (k <= 6) return timeout * k * k * k / 1000;
   return timeout * 216 / 1000 + (k - 6) * timeout / 6;
 }
 
-// size_of returns the size in bytes of the size in front of a message.
+// size_of returns the size in bytes of the size prefix of a message.
 size_t size_of(size_t message) {
   return message <= 128 ? 1 : 2;
 }
@@ -79,7 +80,7 @@ bool Channel::send(Bytes head, Bytes body) {
   return true;
 }
 
-// after returns the position in the stream after the message that begins at one.
+// after returns the position in the stream after the message that begins at a position.
 uint32_t Channel::after(uint32_t message) const {
   const size_t at = message - first_, low = stream_[at];
   const size_t size = (low < 128 ? low : (low & 127) | size_t{stream_[at + 1]} << 7) + 1;
@@ -226,11 +227,11 @@ size_t Channel::next_size() {
     const size_t size = (low & 127) + (high << 7) + 1;
     if (!broken_ && ready_ - head >= size) return size;
   }
-  broken_ = broken_ || window() == 0; // it would never be complete
+  broken_ = broken_ || window() == 0; // the message would never be complete
   return 0;
 }
 
-// take removes n bytes that are in order, and copies them unless to is null.
+// take removes n bytes that are in order. It copies them to to, unless to is null.
 void Channel::take(uint8_t *to, size_t n) {
   ready_ -= n;
   while (n > 0) {

@@ -10,22 +10,24 @@ constexpr size_t max_segment = 1149;
 constexpr size_t max_reliable = 16384;
 constexpr uint32_t window_segments = 64;
 
-// Channel is one end. Times are milliseconds of any clock. It takes memory for what waits to be sent and
-// for segments that were not delivered, at most 64 of max_segment bytes.
+// Channel is one end of the channel. Times are milliseconds of any clock. It allocates memory for
+// queued messages, and for received segments that were not delivered, at most 64 of max_segment
+// bytes.
 class Channel {
 public:
   Channel() = default;
   Channel(const Channel &) = delete;
   Channel &operator=(const Channel &) = delete;
   ~Channel();
-  // create sets the limit of the bytes that wait to be sent or acknowledged, each message with its size
-  // of 1 or 2 bytes. If messages do not share segments, each has at most max_segment bytes with its size.
+  // create sets the limit in bytes of messages that wait to be sent or acknowledged, including
+  // their size prefixes of 1 or 2 bytes. If share is false, messages do not share segments, and a
+  // message with its size prefix has at most max_segment bytes.
   bool create(const Allocator &a, size_t limit, bool share = true);
-  // start begins a session. overhead is the size in bytes of all around a body.
+  // start begins a session. overhead is the size in bytes of all headers around a body.
   void start(uint32_t conversation, uint64_t timeout, size_t overhead, uint64_t now);
 
-  // send queues a message of 1 to max_reliable bytes, head and then body. It reports whether there was
-  // room and memory.
+  // send queues a message of 1 to max_reliable bytes: head followed by body. It reports whether the
+  // limit and the memory permitted it.
   bool send(Bytes head, Bytes body = {});
   // has_room reports whether the limit leaves room for a message of this size in bytes.
   bool has_room(size_t size) const { return size <= room(); }
@@ -33,8 +35,8 @@ public:
   size_t room() const;
   // waiting returns the number of messages that are not acknowledged.
   size_t waiting() const { return waiting_; }
-  // segments returns the number of segments that are not acknowledged, or not sent, of a channel whose
-  // messages share none.
+  // segments returns the number of segments that are not sent or not acknowledged. It is valid if
+  // messages do not share segments.
   size_t segments() const { return queued_ - una_; }
   // round_trip returns the smoothed round-trip time in ms, or 0.
   uint64_t round_trip() const { return srtt_; }
@@ -43,7 +45,7 @@ public:
     uint64_t lowest = 0; // at least 1; 0: none
     uint32_t samples = 0;
   };
-  // round_trips returns those since restart_round_trips.
+  // round_trips returns the measurements since restart_round_trips.
   const RoundTrips &round_trips() const { return trips_; }
   void restart_round_trips() { trips_ = {}; }
   // input handles a body. It reports whether it is well-formed.
@@ -57,28 +59,28 @@ public:
   bool broken() const { return broken_; }
   // dead reports whether a segment was transmitted too often (K-13).
   bool dead() const { return dead_; }
-  // idle reports whether everything sent is acknowledged.
+  // idle reports whether all sent bytes are acknowledged.
   bool idle() const { return stream_.size() == 0; }
 
   // output writes the next body to send, at most 1,173 bytes, and returns its size, or 0.
   size_t output(uint8_t *to, uint64_t now);
-  // next returns when output is to be called, or UINT64_MAX.
+  // next returns when output is to be called next, or UINT64_MAX.
   uint64_t next() const;
 
 private:
   struct Out {
     bool acked;
     uint8_t transmissions;
-    uint8_t later; // acks of later segments, until its next timeout
-    bool fast;     // it was transmitted for them
+    uint8_t later; // number of acks of later segments, until its next timeout
+    bool fast;     // it was retransmitted because of these acks
     uint16_t size;
-    uint16_t ends; // messages that end in it
+    uint16_t ends; // number of messages that end in it
     uint32_t at;   // position in the stream
     uint64_t first, last, due;
     uint64_t timeout;
   };
   struct In {
-    uint8_t *data; // null: it is missing
+    uint8_t *data; // null: not received
     uint16_t size;
   };
   struct Ack {
@@ -95,10 +97,10 @@ private:
   void cut();
   // tail returns the position in the stream after its last byte.
   uint32_t tail() const { return first_ + static_cast<uint32_t>(stream_.size()); }
-  // keep keeps a received segment. It reports whether there was memory.
+  // keep stores a received segment. It reports whether there was memory.
   bool keep(In *s, Bytes data);
   void drop(In *s);
-  // received returns a byte that is in order and not delivered.
+  // received returns a byte that is in order and not delivered yet.
   uint8_t received(size_t at);
   void take(uint8_t *to, size_t n);
   void measure(uint64_t rtt);
@@ -111,21 +113,21 @@ private:
   Allocator allocator_;
   Array<Out> out_;
   Array<In> in_;
-  Ring stream_; // messages with their sizes, from the first unacknowledged segment on
+  Ring stream_; // messages with size prefixes, from the first unacknowledged segment on
   size_t limit_ = 0;
   bool share_ = true;
   size_t waiting_ = 0;
-  uint32_t queued_ = 0; // messages
+  uint32_t queued_ = 0; // number of messages
   uint32_t conversation_ = 0;
   uint64_t timeout_ = 15000;
   size_t overhead_ = 0;
 
-  uint32_t una_ = 0, nxt_ = 0; // acknowledged, cut
-  // Positions in the stream: of its first byte, of the next segment, of the first message that begins in
-  // no segment.
+  uint32_t una_ = 0, nxt_ = 0; // first unacknowledged segment, next segment to cut
+  // Positions in the stream: of its first byte, of the next segment, and of the first message that
+  // does not begin in a segment.
   uint32_t first_ = 0, cut_ = 0, message_ = 0;
   uint32_t remote_window_ = 64;
-  uint64_t progress_ = 0; // the last new acknowledgment
+  uint64_t progress_ = 0; // time of the last new acknowledgment
   uint64_t rto_ = 200, srtt_ = 0, variance_ = 0;
   RoundTrips trips_;
   uint64_t probe_at_ = 0, probe_wait_ = 0;
@@ -134,7 +136,7 @@ private:
 
   uint32_t rcv_nxt_ = 0, deliver_ = 0;
   size_t ready_ = 0;     // bytes that are in order and not delivered
-  size_t delivered_ = 0; // bytes of the first segment that were
+  size_t delivered_ = 0; // bytes of the first segment that were delivered
   uint8_t *spare_[4] = {};
   size_t spare_n_ = 0;
   Ack acks_[128] = {};

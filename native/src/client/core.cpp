@@ -79,7 +79,7 @@ Link *Core::add_link(const Address &server) {
   return l;
 }
 
-// remove_links removes those whose session has ended, and of which the program has got everything.
+// remove_links removes links whose session has ended and whose data the program has received.
 void Core::remove_links() {
   for (Link **at = &links_; *at != nullptr;) {
     Link *l = *at;
@@ -153,7 +153,7 @@ Pace Core::do_pace(uint8_t rpc, uint64_t now) const {
   p.target = uint64_t{r.target} * 100000;
   p.missing = r.missing;
   p.late = r.late;
-  // A difference is corrected within 3 s, what exceeds 12 ms within 1 s, by at most 25 %.
+  // Differences are corrected within 3 s, the part above 12 ms within 1 s, by at most 25 %.
   if (r.reported != 0 && now - r.reported <= 2 * second) {
     const double few = r.target - r.slack, excess = few > 120 ? few - 120 : few < -120 ? few + 120 : 0;
     p.rate = r.rate / 10000.0 * (1 + std::max(-0.25, std::min(few / 30000 + excess / 10000, 0.25)));
@@ -204,7 +204,8 @@ void Core::ended(Link &l) {
   if (l.role != Role::playing) return;
   quality_at_ = never;
   if (was_open_ && now_ - l.since > 10 * second) backoff_ = 0;
-  if (standby_ != nullptr && !notice_->asked) stay(l.session.reason(), now_); // nobody is left to release it
+  if (standby_ != nullptr && !notice_->asked)
+    stay(l.session.reason(), now_); // no server is left to release it
   if (standby_ != nullptr && standby_->is_open()) {
     switch_over(now_);
     return;
@@ -213,19 +214,20 @@ void Core::ended(Link &l) {
   l.worlds.start();
   was_open_ = false;
   if (standby_ != nullptr)
-    orphaned_ = l.session.reason(); // the outcome of the standby decides
+    orphaned_ = l.session.reason(); // the result of the standby decides what follows
   else
     lost(l.session.reason());
 }
 
 void Core::lost(Reason r) {
-  // A client whose server was silent has begun a session elsewhere, which replaced this one.
+  // The client has begun a session at another server because its server was silent. That session
+  // replaced this one.
   const bool own = r == Reason::replaced && continued_at_ != 0 && now_ - continued_at_ < 10 * second;
   if (!may_reconnect(r) && !own) {
     emit(EventType::disconnected, r);
     return;
   }
-  // The wait doubles from 250 ms up to 8 s, of which a random part is left out.
+  // The wait doubles from 250 ms to 8 s. A random part is subtracted.
   uint8_t random[2] = {};
   config_.crypto.random(config_.crypto.context, random, 2);
   backoff_ = std::min(backoff_ == 0 ? second / 4 : 2 * backoff_, 8 * second);

@@ -6,14 +6,14 @@
 namespace uplink::detail::client {
 
 constexpr size_t max_links = 4;
-// The time for one address of another server.
+// Maximum time for one address of another server.
 constexpr uint64_t dial_wait = 5 * second;
-// The time in which a server of a handover must answer the first of max_hellos hellos.
+// Time within which a server of a handover must answer the first of max_hellos hellos.
 constexpr uint64_t silent_wait = 2 * second;
 constexpr unsigned max_hellos = 3;
 
-// Core has the links of a client: one of the program, during a handover one to the next server, and some
-// to former ones. Times are microseconds.
+// Core holds the links of a client: the current link, during a handover a link to the next server,
+// and links to former servers. Times are microseconds.
 class Core final : public Client {
 public:
   explicit Core(const Allocator &a) : allocator_(a) {}
@@ -55,13 +55,13 @@ public:
   Stats do_stats() const;
 
 private:
-  friend struct CoreAccess; // of tests
+  friend struct CoreAccess; // for tests
 
   // Handler is an RPC that the server can call.
   struct Handler {
     const Schema *schema = nullptr;
-    Frame *frame = nullptr; // of the last event
-    size_t size = 0;        // of a frame in an event
+    Frame *frame = nullptr; // frame of the last event
+    size_t size = 0;        // size of a frame in an event
   };
 
   Link *add_link(const Address &server);
@@ -72,8 +72,8 @@ private:
   void ended(Link &l);
   void lost(Reason r);
   void violation(Link &l, uint64_t now);
-  // These make events mismatch: about the fields of an RPC once, about a call of the server that the
-  // client refuses once in a session.
+  // These functions make mismatch events: one per session for the fields of an RPC, and one for a
+  // server's call that the client refuses.
   void tell_mismatch(uint8_t rpc, Text *text);
   void tell_differences(uint8_t rpc, const BindAnswer &a);
   void tell_refused(const ServerBind &r, const ServerBindAnswer &a);
@@ -91,7 +91,7 @@ private:
   bool on_reliable(Link &l, Bytes m, uint64_t now);
   bool on_request_answer(Link &l, Bytes m);
   bool on_bind(Link &l, Bytes m);
-  // accept_bind returns the reason of the answer, or -1 if no server sends the request.
+  // accept_bind returns the reason in the answer, or -1 if no server sends such a request.
   int accept_bind(const ServerBind &r, Incoming *in, ServerBindAnswer *a);
   void on_call(Link &l, Bytes payload);
   bool on_reliable_call(Link &l, Bytes payload);
@@ -102,10 +102,11 @@ private:
   bool on_handover(Link &l, Bytes m, uint64_t now);
   // follows reports whether the client connects to an address of a handover.
   bool follows(const Address &a) const;
-  // spend returns the number of hellos that may be sent to a server that has not answered.
+  // spend returns the number of hellos that may be sent to a server that has not answered, and
+  // counts them.
   unsigned spend(Link &l);
   void refund(Link &l);
-  // wait_of returns the time that a server has to complete the handshake.
+  // wait_of returns the maximum time for the handshake with a server.
   uint64_t wait_of(const Link &l) const;
   void begin_handover(Link &l, uint64_t now);
   void seek(Notice *n, uint64_t now);
@@ -139,41 +140,41 @@ private:
   ClientConfig config_;
   uint8_t offered_ = 0;
   Events events_;
-  Link *links_ = nullptr; // all
+  Link *links_ = nullptr; // all links
   Link *active_ = nullptr;
   Array<Rpc> rpcs_;
   size_t rpcs_n_ = 0;
   Array<Handler> handlers_;
   size_t handlers_n_ = 0;
 
-  bool was_open_ = false; // the session of this connect was open
-  bool before_ = false;   // so was an earlier one
+  bool was_open_ = false; // the session of this connect was open once
+  bool before_ = false;   // a session of an earlier connect was open once
   Token token_;
-  Address server_;            // of the next session; family 0: that of connect
-  uint64_t start_at_ = never; // of the handshake
+  Address server_;            // server of the next session; family 0: the server of connect
+  uint64_t start_at_ = never; // time of the handshake
   uint64_t not_before_ = 0, backoff_ = 0, quality_at_ = never;
   uint64_t now_ = 0;
 
   // The server to which the client may switch.
   Notice *notice_ = nullptr;
-  Link *standby_ = nullptr;    // null if notice_ is
-  uint64_t ready_at_ = never;  // all but worlds is ready
-  uint64_t look_at_ = never;   // the next attempt to switch
-  uint64_t switch_by_ = never; // of a handover
-  Bucket notices_;             // 120 for a handover
-  // Bytes that arrived, and that were sent to servers of handovers that did not answer.
+  Link *standby_ = nullptr;    // null: no link exists; notice_ may be set
+  uint64_t ready_at_ = never;  // time at which everything but worlds was ready
+  uint64_t look_at_ = never;   // time of the next attempt to switch
+  uint64_t switch_by_ = never; // deadline of a handover
+  Bucket notices_;             // cost of a handover: 120
+  // Bytes received, and bytes sent to servers of handovers that did not answer.
   uint64_t received_ = 0, unanswered_ = 0;
-  uint8_t dialed_ = 0;             // number of the address of notice_
-  Reason orphaned_ = Reason::none; // why the session has ended for which the standby steps in
-  unsigned attempts_ = 0;          // calls of continue_at of a search
+  uint8_t dialed_ = 0;             // number of the address of notice_ being dialed
+  Reason orphaned_ = Reason::none; // reason of the ended session that the standby replaces
+  unsigned attempts_ = 0;          // number of calls of continue_at in a search
 
-  // The last call, probe, event silent, and call of continue_at; 0: none.
+  // Times of the last call, probe, silent event, and call of continue_at; 0: none.
   uint64_t called_at_ = 0, probed_at_ = 0, told_at_ = 0, continued_at_ = 0;
   uint32_t next_request_ = 1, next_stream_ = 1;
   Bucket game_;
-  uint64_t bound_ = 0; // bindings of all sessions
+  uint64_t bound_ = 0; // number of bindings in all sessions
   uint64_t calls_ = 0, acks_ = 0, server_calls_ = 0, server_calls_dropped_ = 0, dropped_ = 0;
-  Stats past_; // of links that were removed
+  Stats past_; // counters of removed links
 };
 
 } // namespace uplink::detail::client

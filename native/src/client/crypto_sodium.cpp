@@ -1,4 +1,4 @@
-// Crypto over libsodium, and AES over OpenSSL.
+// Crypto with libsodium, and AES with OpenSSL.
 #include <sodium.h>
 
 #include "uplink/crypto.hpp"
@@ -40,7 +40,7 @@ bool random(void *, uint8_t *out, size_t size) {
 }
 
 #ifdef UPLINK_OPENSSL
-// Cipher is a context of OpenSSL with a key, or null.
+// Cipher is a context of OpenSSL with a key; it may be null.
 class Cipher {
 public:
   Cipher(const EVP_CIPHER *c, const uint8_t *key, const uint8_t *nonce, int encrypt)

@@ -10,8 +10,8 @@ enum class Form : uint8_t { brief, extended, handshake, data }; // short, long, 
 enum DatagramKind : uint8_t { data, reliable, heartbeat, close, challenge, response, probe, part };
 
 constexpr size_t max_datagram = 1472;
-constexpr size_t max_sent = 1200;    // in one datagram, on ordinary paths
-constexpr size_t min_datagram = 548; // that every path carries
+constexpr size_t max_sent = 1200;    // maximum size on ordinary paths
+constexpr size_t min_datagram = 548; // maximum size that every path carries
 constexpr size_t max_body = max_sent - 27;
 constexpr size_t max_header = 11;
 
@@ -19,22 +19,23 @@ struct DatagramHeader {
   Form form = Form::brief;
   uint8_t kind = 0;
   uint8_t size = 0;
-  uint32_t low = 0; // bits of the packet number: 14 with the form data, otherwise 19
+  uint32_t low = 0; // low bits of the packet number: 14 in the form data, otherwise 19
   uint64_t connection = 0;
 
   unsigned width() const { return form == Form::data ? 14 : 19; }
 };
 
-// parse_header parses an encrypted datagram's header. It reports whether that is valid.
+// parse_header parses an encrypted datagram's header. It reports whether the header is valid.
 bool parse_header(Bytes datagram, DatagramHeader *h);
-// format_header writes a header, of the form long or of the one for the kind, and returns its size.
+// format_header writes a header and returns its size. Its form is long, or the short form of the
+// kind.
 size_t format_header(uint8_t *to, bool extended, uint8_t kind, uint64_t connection, uint64_t number);
 
-// Window is the numbers that were accepted.
+// Window is the set of accepted packet numbers.
 class Window {
 public:
   uint64_t next() const { return next_; }
-  // complete finds the number with these low bits and reports whether it exists and is new.
+  // complete finds the number with the given low bits. It reports whether the number is new.
   bool complete(uint32_t low, unsigned width, uint64_t *number) const;
   bool accepted(uint64_t number) const;
   void accept(uint64_t number);
@@ -54,13 +55,13 @@ struct Hello {
   Bytes message;
 };
 
-constexpr size_t max_message = 1 + 528 + 48; // of the key exchange
+constexpr size_t max_message = 1 + 528 + 48; // size of the key exchange's message
 
 // format_hello writes a hello and returns its size.
 size_t format_hello(uint8_t to[max_sent], const Hello &h);
 
-// Handshake is a retry, welcome or refuse that a client receives, or an unknown, whose header is
-// in data.
+// Handshake is a retry, welcome or refuse that a client receives, or an unknown. data of an unknown
+// is a header.
 struct Handshake {
   HandshakeType type = retry;
   uint64_t nonce = 0;
@@ -71,13 +72,13 @@ bool parse_handshake(Bytes datagram, Handshake *h);
 
 struct Heartbeat {
   uint32_t ask = 0;    // a random number, not 0
-  uint32_t echo = 0;   // the newest ask that the sender received; 0: none
-  uint32_t hold = 0;   // microseconds since then, below 2^24
-  bool answer = false; // requests a heartbeat at once
+  uint32_t echo = 0;   // newest ask that the sender has received; 0: none
+  uint32_t hold = 0;   // microseconds since it received that ask, below 2^24
+  bool answer = false; // requests an immediate heartbeat
   uint8_t largest = 0; // excess of the largest datagram received since the sender's previous heartbeat
 };
 
-// excess returns the part of the size of a datagram that is above min_datagram, in units of 8 bytes.
+// excess returns the number of bytes by which a datagram exceeds min_datagram, in units of 8 bytes.
 constexpr uint8_t excess(size_t size) {
   return size <= min_datagram ? 0 : static_cast<uint8_t>((size - min_datagram + 7) / 8);
 }

@@ -7,21 +7,21 @@
 
 namespace uplink::detail::client {
 
-// Events keeps events and their data in memory of constant size.
+// Events stores events and their data in memory of constant size.
 class Events {
 public:
-  // reserve is the room that only events without data of the game use.
+  // reserve is the room for events without data of the game.
   static constexpr size_t reserve = 2048;
 
   bool create(const Allocator &a, size_t size) { return memory_.create(a, size); }
   void clear() { begin_ = end_ = 0; }
-  // room returns the number of bytes that data of the game may have now.
+  // room returns the number of bytes that data of the game may have at present.
   size_t room() const {
     const size_t left = memory_.size() - (end_ - begin_);
     return left > reserve + sizeof(Event) ? left - reserve - sizeof(Event) : 0;
   }
-  // prepare returns memory for the data of the next event, or null without room. The data may be
-  // written there, or a part of it, before push.
+  // prepare returns memory for the data of the next event, or null if there is no room. The caller
+  // may write the data, or a part of it, there before push.
   uint8_t *prepare(size_t size) {
     const size_t n = sizeof(Event) + size;
     if (n > memory_.size() - (end_ - begin_)) return nullptr;

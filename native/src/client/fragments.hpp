@@ -6,15 +6,15 @@
 
 namespace uplink::detail::client {
 
-// Assembler reassembles messages. It keeps up to 4 incomplete ones, each in memory of its own that is
-// allocated when a message needs more than was there.
+// Assembler reassembles messages. It stores up to 4 incomplete ones. Each has its own memory, which
+// is reallocated for a larger message.
 class Assembler {
 public:
   static constexpr size_t part = 1168;
 
   void reset();
-  // add takes a fragment, without its first byte. *message is complete if its size is not 0; it is
-  // valid until the next call.
+  // add adds a fragment, without its first byte. If *message is not empty, it is a complete
+  // message, valid until the next call.
   Error add(const Allocator &a, Bytes fragment, Bytes *message);
 
 private:
@@ -24,7 +24,7 @@ private:
     bool used = false;
     uint16_t number = 0;
     size_t count = 0;
-    size_t size = 0; // once the last fragment is there
+    size_t size = 0; // size of the message; 0 until the last fragment is received
     uint64_t received = 0;
     Array<uint8_t> bytes;
   };

@@ -17,10 +17,10 @@ constexpr uint64_t switch_step = second / 50;
 constexpr uint64_t switch_wait = 20 * second, release_wait = 5 * second;
 // The size of a hello to a server that has not answered, with the headers of IP and UDP.
 constexpr uint64_t hello_bytes = 64 + 28;
-// Of handovers that fail, a server may send 4 a minute; those that complete cost an eighth.
+// A server may send 4 handovers per minute that fail. Handovers that complete cost an eighth.
 constexpr uint64_t notice_cost = 120, notice_refund = 105, notice_rate = 8, notice_burst = 4 * notice_cost;
 
-// Scope is a range of addresses by who can reach them.
+// Scope is the range of hosts that can reach an address.
 enum class Scope : uint8_t { global, unreachable, loopback, link_local, local };
 
 Scope scope_of(const Address &a) {
@@ -40,7 +40,7 @@ Scope scope_of(const Address &a) {
   return ip[0] >> 1 == 0x7e || (ip[0] == 0xfe && ip[1] >> 6 == 3) ? Scope::local : Scope::global;
 }
 
-// text_of writes an address as parse_address reads it, and returns its size.
+// text_of writes an address in the format of parse_address, and returns its size.
 size_t text_of(const Address &a, char *to, size_t capacity) {
   int n = 0;
   if (a.family == 4) {
@@ -147,7 +147,7 @@ void Core::begin_handover(Link &l, uint64_t now) {
   seek(n, now);
 }
 
-// seek connects to another server.
+// seek connects to another server for a search.
 void Core::seek(Notice *n, uint64_t now) {
   if (standby_ != nullptr) stay(Reason::superseded, now);
   size_t links = 0;
@@ -165,7 +165,7 @@ void Core::seek(Notice *n, uint64_t now) {
   dial(now);
 }
 
-// dial connects to the next address of the other server that the client follows.
+// dial connects to the next permitted address of the other server.
 void Core::dial(uint64_t now) {
   unsigned hellos = 0;
   if (!notice_->asked) {
@@ -231,7 +231,7 @@ void Core::abandon(Link &l, uint64_t now) {
   l.session.close(0, Reason::quit, now);
 }
 
-// stay abandons the other server. If the session has ended, the client reconnects.
+// stay abandons the other server. If the current session has ended, the client reconnects.
 void Core::stay(Reason r, uint64_t now) {
   Notice *n = notice_;
   notice_ = nullptr;
@@ -250,7 +250,8 @@ bool Core::reached() const {
   return notice_->stream == 255 || active_->worlds.reached(notice_->stream, notice_->tick);
 }
 
-// try_switch switches if the client is ready at the other server, and the tick has come.
+// try_switch switches to the other server if the client is ready there and the tick of the handover
+// is reached.
 void Core::try_switch(uint64_t now) {
   if (standby_ == nullptr) return;
   Link &s = *standby_;
@@ -283,9 +284,10 @@ void Core::try_switch(uint64_t now) {
     look_at_ = now + switch_step;
 }
 
-// worlds_ready reports whether the worlds of the other server have arrived as far as the client waits for
-// them: it does not wait for long for worlds that may not be offered there, nor beyond switch_by_. It waits
-// for nothing if its server is dead: the view shows what that has sent until the new one is complete.
+// worlds_ready reports whether the worlds of the other server have arrived sufficiently. It waits
+// only briefly for worlds that the other server may not offer, and never beyond switch_by_. If the
+// client's server is dead, it does not wait: the view shows that server's last state until the new
+// one is complete.
 bool Core::worlds_ready(uint64_t now) const {
   if (notice_->asked) return true;
   const Worlds::Progress p = active_->worlds.prepared(standby_->worlds, now);
@@ -303,7 +305,7 @@ void Core::switch_over(uint64_t now) {
   orphaned_ = Reason::none;
   end_search(now);
   tell(next.server, 1, Reason::none);
-  // What waits for further calls leaves; it may be lost as any datagram.
+  // Calls that are held back for batching are sent now. They may be lost like any datagram.
   for (size_t i = 0; i < rpcs_n_; i++) {
     Binding &b = next.bindings[i];
     rpcs_[i].reported = 0;
@@ -335,8 +337,8 @@ void Core::switch_over(uint64_t now) {
   was_open_ = before_ = true;
 }
 
-// ask_release takes the next step of a handover that the client has switched for: the former server is to
-// release the client, and the release lets it play at the other one.
+// ask_release takes the next step after the client has switched in a handover. The former server
+// must release the client; the release lets it play at the other server.
 void Core::ask_release(Link &l, uint64_t now) {
   static const uint8_t switched[1] = {0xc0};
   if (l.parting == Parting::none) return;
@@ -344,7 +346,7 @@ void Core::ask_release(Link &l, uint64_t now) {
     l.parting = Parting::none;
     return;
   }
-  // Behind all that was sent to it.
+  // After all earlier messages to that server.
   if (l.parting == Parting::switching && l.is_open() && l.reliable.send({switched, 1}))
     l.parting = Parting::asked;
   if (l.parting == Parting::released && active_->reliable.send({l.release, sizeof(l.release)})) {
@@ -354,17 +356,17 @@ void Core::ask_release(Link &l, uint64_t now) {
   if (l.parting != Parting::none && now - l.since >= release_wait) unreleased(l, now);
 }
 
-// unreleased ends the session with the other server, which does not let the client play. The client
-// reconnects.
+// unreleased ends the session with the other server, because the client was not released. The
+// client reconnects.
 void Core::unreleased(Link &l, uint64_t now) {
   l.parting = Parting::none;
   active_->session.close(0, Reason::unreleased, now);
 }
 
-// part ends the session with a former server when nothing is on its way in either direction.
+// part ends the session with a former server when no messages are in flight in either direction.
 void Core::part(Link &l, uint64_t now) {
   if (!l.is_open()) {
-    // Nothing follows. The program is told of what has not ended.
+    // No more data follows. Report to the program what has not ended.
     if (l.session.state() != State::idle || l.reliable.next_size() > 0 || l.bulk.next_size() > 0) {
       deliver(l, now);
       return;

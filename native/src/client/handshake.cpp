@@ -13,11 +13,11 @@ Reason reason_of_code(uint64_t code) {
   return code < 9 ? reasons[code] : Reason::violation;
 }
 
-// A refusal that is not authenticated counts if nothing else arrives within this time.
+// An unauthenticated refusal counts if nothing else arrives within this time.
 constexpr uint64_t refusal_wait = 500 * ms;
 constexpr uint64_t min_hello_wait = 100 * ms, max_hello_wait = 250 * ms;
 
-// hello_wait returns the wait after one of that time, or after a round trip of that time.
+// hello_wait returns the wait that follows a wait or a round trip of the given time.
 uint64_t hello_wait(uint64_t d) {
   return std::clamp(d * 3 / 2, min_hello_wait, max_hello_wait);
 }
@@ -68,7 +68,7 @@ bool Session::handshake(Bytes d, uint64_t now) {
   if (state_ != State::connecting || h.nonce != nonce_) return false;
   if (h.type == retry) {
     copy(cookie_, h.data.data, 24);
-    if (refusal_ == Reason::no_server) { // there is one
+    if (refusal_ == Reason::no_server) { // a server exists and has answered
       refusal_ = Reason::none;
       fail_at_ = never;
     }
@@ -145,7 +145,7 @@ size_t Session::send_hello(uint8_t to[max_sent], uint64_t now) {
   if (message_size_ > 0)
     hellos_++;
   else if (max_early_ != 0 && ++early_ == max_early_)
-    hello_at_ = now + timeout_; // no further one unless the server answers
+    hello_at_ = now + timeout_; // no further hello unless the server answers
   return format_hello(to, h);
 }
 

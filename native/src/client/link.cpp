@@ -137,7 +137,7 @@ Error Link::flush(size_t rpc, bool reliably) {
 }
 
 size_t Link::next_messages(Buffer to, uint64_t now) {
-  // Those that were for a larger datagram are lost.
+  // Messages built for a larger datagram are lost.
   size_t lost = 0;
   while (lost < waiting_n && load_little(waiting.data() + lost, 2) > to.capacity)
     lost += 2 + static_cast<size_t>(load_little(waiting.data() + lost, 2));
@@ -145,8 +145,9 @@ size_t Link::next_messages(Buffer to, uint64_t now) {
   waiting_n -= lost;
   if (waiting_n == 0) return 0;
   const uint8_t *w = waiting.data();
-  // As many payloads as fit into a bundle with the size of each but the last in front. One datagram
-  // has one payload of each RPC: a request to bind bounds the new frames of a datagram.
+  // Adds as many payloads as fit into a bundle. Each payload but the last is preceded by its size.
+  // A datagram contains one payload of each RPC, because a request to bind bounds the new frames in
+  // a datagram.
   uint64_t seen[4] = {};
   size_t n = 0, at = 0, before = 1, one_before = 0;
   while (at < waiting_n && n < 17) {
@@ -179,7 +180,7 @@ size_t Link::next_messages(Buffer to, uint64_t now) {
   }
   std::memmove(waiting.data(), w + at, waiting_n - at);
   waiting_n -= at;
-  // Acks of worlds leave in front of payloads.
+  // Acks of worlds precede payloads.
   if (to.data[0] >= 0xc0 && to.data[0] < 0xe0) return size;
   if (to.capacity - size >= 2 + max_ack) worlds.carried(now);
   uint8_t acks[Worlds::max_acks];

@@ -1,4 +1,4 @@
-// What the client does with messages of the server.
+// Handling of messages from the server.
 #include <algorithm>
 
 #include "src/client/core.hpp"
@@ -9,7 +9,7 @@ namespace uplink::detail::client {
 
 namespace {
 
-// wanted reports whether a message is handled, if its server is another one than that of the program.
+// wanted reports whether to handle a message of a server that is not the current one.
 bool wanted(Role r, uint8_t type) {
   if (r == Role::standby)
     return type == 0xc3 || type == 0xcc || type == 0xcd || (type >= 0xd0 && (type < 0xe0 || type >= 0xf0));
@@ -84,7 +84,7 @@ void Core::on_reports(Link &l, Bytes m, uint64_t now) {
     if (rate < 2500 || rate > 20000) return;
     if (number >= rpcs_n_ || l.bindings[number].phase != Phase::bound) continue;
     Binding &b = l.bindings[number];
-    // A report that arrives after a newer one has lower counts.
+    // Counts are lower in a report that arrives after a newer one.
     if (static_cast<int16_t>(missing - b.missing) < 0 || static_cast<int16_t>(late - b.late) < 0) continue;
     Rpc &rpc = rpcs_[number];
     rpc.slack = slack;
@@ -141,7 +141,8 @@ void Core::on_answer(Link &l, Bytes m, uint64_t now) {
   if (ok) tell_differences(e.rpc, a);
 }
 
-// start_encoder creates the encoder for an answer. It reports whether the client can code so.
+// start_encoder creates the encoder for an answer. It reports whether the client supports the
+// answer.
 bool Core::start_encoder(Link &l, uint8_t rpc, uint64_t ring, uint64_t answered) {
   const BindConfig &b = rpcs_[rpc].config;
   const Prior *prior = b.prior == nullptr ? &Prior::generic() : b.prior;

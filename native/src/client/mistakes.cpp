@@ -30,7 +30,7 @@ void add_names(Text *to, const Names &names) {
   }
 }
 
-// add_only tells the names that only one end has.
+// add_only adds the names that only one end has.
 void add_only(Text *to, const char *end, const Names &names, const Names &other) {
   Unpacker u(names.items);
   for (size_t i = 0; i < names.n; i++) {

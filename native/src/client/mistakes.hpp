@@ -1,4 +1,4 @@
-// Texts that tell in what both ends differ. messages.md, 2.1.
+// Texts that describe how the two ends differ. messages.md, 2.1.
 #pragma once
 
 #include "src/base/text.hpp"
@@ -6,7 +6,7 @@
 
 namespace uplink::detail::client {
 
-// explain_answer tells why a server refuses a request to bind an RPC.
+// explain_answer describes why a server refuses a request to bind an RPC.
 void explain_answer(Text *to, const Schema &s, const BindAnswer &a);
 
 } // namespace uplink::detail::client

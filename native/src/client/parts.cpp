@@ -8,7 +8,7 @@ Assembly::Body *Assembly::find(uint64_t first, const Part &p) {
   Body *to = nullptr;
   for (Body &b : bodies_) {
     if (b.count != 0 && b.first == first) return &b;
-    // A free entry, or else the oldest one.
+    // Uses a free entry or, if there is none, the oldest entry.
     if (to == nullptr || (to->count != 0 && (b.count == 0 || b.first < to->first))) to = &b;
   }
   if (to == nullptr || (to->count != 0 && to->first > first)) return nullptr;

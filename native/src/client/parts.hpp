@@ -6,7 +6,8 @@
 
 namespace uplink::detail::client {
 
-// Assembly collects bodies that arrive in parts. It has memory from the first part on.
+// Assembly reassembles bodies that arrive in parts. It allocates memory when the first part
+// arrives.
 class Assembly {
 public:
   struct Body {
@@ -16,12 +17,13 @@ public:
     uint8_t count = 0, arrived = 0; // count of 0: the entry is free
     uint8_t data[max_datagram] = {};
   };
-  // configure sets where memory is allocated.
+  // configure sets the allocator.
   void configure(const Allocator &a) { allocator_ = a; }
-  // clear forgets all parts and releases the memory.
+  // clear discards all parts and releases the memory.
   void clear() { bodies_.clear(); }
-  // add adds a part, the body of the datagram with a number. It returns the whole body if that is
-  // complete, valid until the next call, or nullptr. Without memory the part is lost.
+  // add adds a part: the body of the datagram with packet number number. If the part completes a
+  // body, it returns the body, valid until the next call, otherwise nullptr. If there is no memory,
+  // the part is lost.
   const Body *add(uint64_t number, Bytes part);
 
 private:
@@ -37,7 +39,7 @@ class Splitter {
 public:
   bool empty() const { return index_ == count_; }
   void clear() { count_ = index_ = 0; }
-  // start begins a body of kind data or reliable, of which each part has room for so many bytes.
+  // start begins a body of kind data or reliable. Each part has room for the given number of bytes.
   void start(uint8_t kind, Bytes body, size_t room);
   // next writes the body of the next datagram, at most max_datagram bytes, and returns its size.
   size_t next(uint8_t *to);

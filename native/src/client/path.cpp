@@ -5,7 +5,7 @@
 namespace uplink::detail::client {
 namespace {
 
-// lower returns the lower of two times, where 0 means none.
+// lower returns the lower of two times. 0 means no time.
 uint32_t lower(uint32_t a, uint32_t b) {
   if (a == 0) return b;
   return b == 0 ? a : std::min(a, b);
@@ -31,8 +31,8 @@ void PathEstimator::echoed(uint64_t now, uint32_t number, uint64_t hold) {
   }
 }
 
-// measured_by adds the measurement of an ask. If one end stalled, the asks that were under way are all
-// answered late, at the same time: together they are one measurement, the lowest.
+// measured_by adds the measurement of an ask. If one end stalled, all asks in flight are answered
+// late and at the same time. Together they count as one measurement, the lowest.
 void PathEstimator::measured_by(uint64_t now, uint32_t sent, uint64_t rtt) {
   const uint32_t at = static_cast<uint32_t>(now);
   if (echoed_ && static_cast<int32_t>(sent - echoed_at_) < 0 && at - echoed_at_ < interval / 2) {

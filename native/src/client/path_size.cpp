@@ -6,7 +6,7 @@ namespace uplink::detail::client {
 namespace {
 
 constexpr uint8_t probe_tries = 3;
-// So many datagrams of the largest size, or reports, show that the path has shrunk.
+// Number of datagrams of the largest size, or of reports, that show that the path has shrunk.
 constexpr uint8_t lost_largest = 4, max_unproven = 3;
 constexpr uint64_t size_probe_interval = 500000;
 constexpr uint64_t stale_time = 1500000;
@@ -48,7 +48,7 @@ void PathSize::whole(uint64_t now, uint8_t kind, size_t size) {
 bool PathSize::split(uint64_t now) {
   const bool repeated = split_ != none && now - split_ < stale_time;
   split_ = now;
-  if (!repeated) return false; // a single large body is not worth a probe
+  if (!repeated) return false; // a single large body does not justify a probe
   if (running_) return true;
   const bool usual = size_ == 0 || size_ >= max_sent;
   if (usual && std::max(whole_, whole_before_) > excess(max_sent)) size_ = 0;
@@ -68,7 +68,7 @@ uint16_t PathSize::probe(uint64_t now, uint64_t rtt, uint64_t received) {
 }
 
 bool PathSize::give_up(uint64_t now) {
-  if (size_ == 0 || size_ >= sizes[step_]) { // no smaller one is known to arrive
+  if (size_ == 0 || size_ >= sizes[step_]) { // no smaller size is known to arrive
     size_ = min_datagram;
     doubted_ = false;
   }

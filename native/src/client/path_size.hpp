@@ -1,31 +1,32 @@
-// The size of the largest datagram that the path to the server carries. datagrams.md, 8.1;
-// internal/transport/session/session_path.go is the same in Go. Times are microseconds.
+// The size of the largest datagram that the path to the server carries. datagrams.md, 8.1.
+// internal/transport/session/session_path.go is the Go counterpart. Times are microseconds.
 #pragma once
 
 #include "src/client/datagram.hpp"
 
 namespace uplink::detail::client {
 
-// PathSize finds the size by probes, and doubts it if the server reports no large datagrams while the
-// client sends some. Its state at the start is also that after a change of an address.
+// PathSize determines the size by probes. It doubts the size if the client sends large datagrams
+// and the server reports none. The state at the start is also the state after a change of address.
 class PathSize {
 public:
-  // size returns the size of the largest datagram that has arrived, 0 before one has.
+  // size returns the size of the largest datagram that has arrived, or 0.
   uint16_t size() const { return size_; }
-  // limit returns the maximum size of a datagram with a body of a kind that is sent now.
+  // limit returns the current maximum size of a datagram with a body of the given kind.
   size_t limit(uint64_t now, uint8_t kind) const;
-  // searching reports whether probes are to be sent.
+  // searching reports whether a search is running: probes are sent.
   bool searching() const { return running_; }
-  // whole notes that a datagram with a whole body of a kind, or with a part of one, was sent.
+  // whole records that a datagram with a complete body, or with a part of a body, was sent.
   void whole(uint64_t now, uint8_t kind, size_t size);
-  // split notes that a body was sent in parts, and reports whether a probe is to be sent.
+  // split records that a body was sent in parts, and reports whether to send a probe.
   bool split(uint64_t now);
-  // probe returns the size of the probe to send now, or 0. received is when the last datagram was.
+  // probe returns the size of the probe to send now, or 0. received is the time of the last
+  // received datagram.
   uint16_t probe(uint64_t now, uint64_t rtt, uint64_t received);
-  // answered notes the answer to a probe of a size.
+  // answered records the answer to a probe of the given size.
   void answered(uint64_t now, uint64_t size);
-  // reported notes the excess of the largest datagram that the server has received between its last two
-  // heartbeats.
+  // reported records the excess of the largest datagram that the server received between its last
+  // two heartbeats.
   void reported(uint64_t now, uint64_t rtt, uint8_t received);
 
 private:
@@ -34,22 +35,22 @@ private:
   static constexpr uint8_t base = 1, steps = 6;
   bool stale(uint64_t now) const;
   void restart(uint8_t step);
-  // give_up ends the search at the probed size, and reports whether a smaller one is to be probed.
+  // give_up ends the search at the probed size, and reports whether to probe a smaller size.
   bool give_up(uint64_t now);
 
-  uint64_t probed_ = none;  // the last probe of the size that is searched
-  uint64_t refuted_ = none; // when probes of the usual size failed
-  uint64_t split_ = none;   // when the last body was sent in parts
-  uint64_t large_ = none;   // when the last large body of kind data was sent whole, or a probe answered
-  uint64_t lastly_ = 0;     // when largest_ became lost_largest
+  uint64_t probed_ = none;  // last probe of the current search
+  uint64_t refuted_ = none; // last time that probes of the usual size failed
+  uint64_t split_ = none;   // last time that a body was sent in parts
+  uint64_t large_ = none;   // last large data body in one datagram, or last answer to a probe
+  uint64_t lastly_ = 0;     // last increase of largest_
   uint16_t size_ = 0;
   bool doubted_ = false, running_ = true;
   uint8_t step_ = base, failed_ = 0;
-  uint8_t unproven_ = 0; // reports in a row that did not confirm large datagrams
-  // As excess of datagram.hpp: the largest datagram sent since the last report, between the last two,
-  // and in that report.
+  uint8_t unproven_ = 0; // consecutive reports that did not confirm large datagrams
+  // In units of excess (datagram.hpp): the largest datagram sent since the last report, the largest
+  // sent between the last two reports, and the size in the last report.
   uint8_t whole_ = 0, whole_before_ = 0, reported_ = 0;
-  uint8_t largest_ = 0; // datagrams as large as whole_
+  uint8_t largest_ = 0; // number of datagrams sent with size whole_
 };
 
 } // namespace uplink::detail::client

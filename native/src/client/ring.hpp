@@ -1,4 +1,4 @@
-// A queue of bytes in memory that grows and shrinks with it.
+// A queue of bytes in memory that grows and shrinks with its contents.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +8,9 @@
 
 namespace uplink::detail::client {
 
-// Ring is a queue of bytes. It takes no memory before the first byte, and at most twice what its bytes
-// need, or kept bytes. Memory up to kept bytes is released at the end only, so that few bytes now and
-// then allocate nothing.
+// Ring is a queue of bytes. It allocates nothing before the first byte, and then at most twice the
+// size of its contents, or kept bytes. Memory up to kept bytes is released only at the end, so that
+// occasional small contents allocate nothing.
 class Ring {
 public:
   static constexpr size_t kept = 2048;
@@ -23,7 +23,7 @@ public:
 
   size_t size() const { return size_; }
   uint8_t operator[](size_t at) const { return data_[place(at)]; }
-  // reserve reports whether there is memory for n more bytes.
+  // reserve allocates memory for n more bytes and reports whether it succeeded.
   bool reserve(size_t n) {
     if (size_ + n <= capacity_) return true;
     const size_t capacity = std::max(size_ + n, std::max(2 * capacity_, kept));
@@ -37,7 +37,7 @@ public:
     size_ = n_before;
     return true;
   }
-  // push appends bytes for which there is memory.
+  // push appends bytes. reserve must have made room for them.
   void push(Bytes b) {
     if (b.size == 0) return;
     const size_t at = place(size_), first = std::min(b.size, capacity_ - at);

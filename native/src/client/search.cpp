@@ -1,5 +1,6 @@
-// The search for another server while the current one is silent: the program is asked for further servers
-// while none has answered, and the client keeps on trying the earlier ones, which may be slow.
+// The search for another server while the current one is silent. The program is asked for further
+// servers as long as none has answered. The client keeps trying the earlier ones, which may be
+// slow.
 #include <algorithm>
 
 #include "src/client/core.hpp"
@@ -7,11 +8,12 @@
 namespace uplink::detail::client {
 namespace {
 
-// A server that is silent for max_silence does not answer. Before, the client asks for answers.
+// A server counts as unresponsive after max_silence. Before that, the client requests answers from
+// it.
 constexpr uint64_t max_silence = 1250 * ms, probe_silence = 500 * ms, probe_interval = 250 * ms,
                    tell_interval = 2 * second;
-// While no server answers, the program is asked again after search_wait, or after two round trips if
-// these are longer. After soon_attempts servers the wait doubles each time.
+// While no server answers, the program is asked again after search_wait or two round trips,
+// whichever is longer. After soon_attempts servers the wait doubles each time.
 constexpr uint64_t search_wait = 200 * ms;
 constexpr unsigned soon_attempts = 4, most_doublings = 4;
 
@@ -59,7 +61,7 @@ Error Core::continue_at(const Address &server, const char *token, size_t n, uint
     if (l->role != Role::standby && l->role != Role::seeking) continue;
     oldest = l;
     if (!same(l->server, server)) continue;
-    detail::destroy(allocator_, to); // it is being tried
+    detail::destroy(allocator_, to); // already being tried
     promote(*l);
     return Error::ok;
   }
@@ -74,7 +76,7 @@ Error Core::continue_at(const Address &server, const char *token, size_t n, uint
   return Error::ok;
 }
 
-// answers reports whether the current server has answered lately.
+// answers reports whether the current server has answered recently.
 bool Core::answers(uint64_t now) const {
   return active_->is_open() && active_->session.silence(now) < max_silence;
 }
@@ -94,8 +96,8 @@ void Core::promote(Link &l) {
   notice_->servers[0] = l.server;
 }
 
-// choose chooses the first server that has answered. The others have not seen a token, so that no two
-// sessions of the client begin.
+// choose makes the first server that has answered the standby. Other servers have not received a
+// token, so the client never begins two sessions.
 void Core::choose(uint64_t now) {
   for (Link *l = links_; l != nullptr; l = l->next) {
     if (l->role != Role::seeking) continue;
@@ -107,12 +109,12 @@ void Core::choose(uint64_t now) {
   if (standby_ != nullptr && standby_->session.answered()) end_search(now);
 }
 
-// end_search ends the attempts at the servers that have not answered.
+// end_search ends the attempts to reach servers that have not answered.
 void Core::end_search(uint64_t now) {
   while (Link *l = seeking()) abandon(*l, now);
 }
 
-// ask_at returns when the program is asked for a server.
+// ask_at returns when the program is to be asked for a server.
 uint64_t Core::ask_at() const {
   if (standby_ == nullptr) return told_at_ == 0 ? 0 : told_at_ + tell_interval;
   if (!notice_->asked || standby_->session.answered()) return never;
@@ -121,7 +123,7 @@ uint64_t Core::ask_at() const {
   return std::max(told_at_, continued_at_) + (std::max(search_wait, 2 * active_->session.rtt()) << doublings);
 }
 
-// listen tells the program if the server does not answer while it is called.
+// listen reports to the program that the server does not answer, if the program makes calls.
 void Core::listen(uint64_t now) {
   Link &l = *active_;
   if (!l.is_open() || l.shutdown_told || called_at_ == 0 || now - called_at_ > max_silence) return;
@@ -136,7 +138,7 @@ void Core::listen(uint64_t now) {
   emit(EventType::silent);
 }
 
-// listen_at returns when listen has something to do.
+// listen_at returns when listen is to be called next.
 uint64_t Core::listen_at() const {
   if (!active_->is_open() || active_->shutdown_told || called_at_ == 0 || now_ - called_at_ > max_silence)
     return never;

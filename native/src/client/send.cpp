@@ -1,4 +1,4 @@
-// What the program sends, and to which of the servers.
+// Sending data of the program, and the choice of the server.
 #include "src/client/core.hpp"
 
 #include <algorithm>
@@ -6,9 +6,10 @@
 namespace uplink::detail::client {
 namespace {
 
-// Reliable messages that wait, from which on no reliable call is sent.
+// Number of queued reliable messages from which on no reliable call is sent.
 constexpr size_t max_calls_waiting = 256;
-// The server's limit of messages of the game and requests, in bytes, each with message_cost more.
+// The server's limit of game messages and requests, in bytes. Each message counts message_cost
+// bytes more.
 constexpr uint64_t message_rate = 65536, message_burst = 131072, message_cost = 64;
 constexpr size_t max_game_message = 8192, request_header = 6;
 
@@ -18,7 +19,7 @@ Error Core::do_call(uint8_t rpc, const Frame &f, uint64_t now) {
   Link &l = *active_;
   if (rpc >= rpcs_n_ || !l.is_open() || l.bindings[rpc].phase != Phase::bound) return Error::closed;
   const BindConfig &c = rpcs_[rpc].config;
-  // A full queue loses no call of the codec: the call is not coded.
+  // If the queue is full, the call is not encoded, so the codec loses no frame.
   if (c.reliable ? l.reliable.waiting() >= max_calls_waiting || !l.reliable.has_room(max_body)
                  : l.waiting_n + 2 + max_body > l.waiting.size())
     return c.reliable ? Error::backlog : Error::full;
@@ -88,7 +89,7 @@ Error Core::do_open(Bytes name, uint32_t *stream, uint64_t now) {
   return is_open() ? active_->streams.open(name, now, stream) : Error::closed;
 }
 
-// A stream continues with the server where it began: of the others, it is not open.
+// A stream continues at the server where it began. At other servers it is not open.
 Error Core::do_write(uint32_t stream, Bytes data, uint64_t now, size_t *written) {
   Error e = Error::closed;
   *written = 0;

@@ -5,7 +5,8 @@
 namespace uplink::detail::client {
 namespace {
 
-// A server requests a heartbeat each second; without a request for heartbeat_interval, the client sends one.
+// A server requests a heartbeat each second. If no request arrives for heartbeat_interval, the
+// client sends one.
 constexpr uint64_t heartbeat_interval = 1500 * ms;
 
 Reason reason_of_close(uint8_t code) {
@@ -306,7 +307,7 @@ size_t Session::send(uint8_t *to, uint8_t kind, Bytes body, uint64_t now) {
   }
   splitter_.start(kind, body, limit - around(part) - part_header);
   if (size_.split(now)) {
-    if (idle()) beat(true); // from now on, the server reports each second
+    if (idle()) beat(true); // makes the server report each second from now on
     probe_ = true;
   }
   return send_part(to, now);

@@ -1,5 +1,5 @@
-// The client's end of a session, below messages: handshake, encryption, heartbeats, path migration,
-// close, path size. datagrams.md, 2 to 8. Times are microseconds.
+// The client's end of a session, below the layer of messages: handshake, encryption, heartbeats,
+// path migration, close, path size. datagrams.md, 2 to 8. Times are microseconds.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,8 @@ constexpr uint64_t ms = 1000, second = 1000000;
 // Bucket is a token bucket.
 struct Bucket {
   uint64_t level = 0, at = 0;
-  // take removes n if there is so much, with rate a second and at most burst.
+  // take removes n tokens if there are that many. The bucket gains rate tokens per second, up to
+  // burst.
   bool take(uint64_t n, uint64_t rate, uint64_t burst, uint64_t now);
 };
 
@@ -27,47 +28,50 @@ enum class State : uint8_t { idle, connecting, open, closing };
 
 class Session {
 public:
-  // configure must be called first. Memory is allocated for parts that arrive.
+  // configure must be called first. The allocator is used for received parts.
   void configure(const Allocator &a, const Crypto &c, uint8_t offered, uint64_t timeout);
-  // start begins a handshake. It sends at most hellos to a server that has not answered; 0: no limit.
+  // start begins a handshake. It sends at most hellos hellos to a server that has not answered; 0:
+  // no limit.
   Error start(const Token &t, uint64_t now, unsigned hellos = 0);
   State state() const { return state_; }
-  // answered reports whether the server has answered. Before, it has not seen the token.
+  // answered reports whether the server has answered. A server that has not answered has not
+  // received the token.
   bool answered() const { return message_size_ > 0; }
-  // reason is why the session ended. It is set when the state became idle.
+  // reason returns why the session ended. It is set when the state becomes idle.
   Reason reason() const { return reason_; }
   uint64_t connection() const { return connection_; }
-  // accepted_number returns the packet number of the datagram that was accepted last.
+  // accepted_number returns the packet number of the last accepted datagram.
   uint64_t accepted_number() const { return accepted_number_; }
   size_t overhead() const { return sealer_.overhead(); }
   uint64_t rtt() const { return path_.rtt(); }
   // silence returns the time since the last datagram of the server.
   uint64_t silence(uint64_t now) const { return now - served_; }
-  // ask requests an answer of the server.
+  // ask requests an answer from the server.
   void ask() {
     if (state_ == State::open) beat(true);
   }
 
-  // receive handles a datagram and reports whether it is one of this session. The body of kind data or
-  // reliable is valid until the next call; its size is 0 without one.
+  // receive handles a datagram and reports whether it belongs to this session. The body of kind
+  // data or reliable is valid until the next call; its size is 0 if there is none.
   bool receive(Bytes datagram, uint64_t now, uint8_t *kind, Bytes *body);
-  // advance handles what is due.
+  // advance handles timers that are due.
   void advance(uint64_t now);
-  // next writes the next datagram without messages and returns its size, or 0. Probes are sent if to
-  // has room for max_datagram bytes; otherwise it has room for max_sent.
+  // next writes the next datagram that contains no messages and returns its size, or 0. to has room
+  // for max_sent bytes. Probes are sent only if it has room for max_datagram bytes.
   size_t next(Buffer to, uint64_t now);
-  // send writes a datagram with a body of kind data, of at most max_data bytes, or reliable, of at most
-  // max_body, and returns its size, or 0. If the path may not carry that, it writes the first part, and
-  // next the others. next must have returned 0 before.
+  // send writes a datagram and returns its size, or 0. A body of kind data has at most max_data
+  // bytes, one of kind reliable at most max_body. If the path may not carry the datagram, send
+  // writes the first part, and next writes the others. next must have returned 0 before.
   size_t send(uint8_t *to, uint8_t kind, Bytes body, uint64_t now);
   // max_data returns the maximum size of a body of kind data.
   size_t max_data() const { return std::max<size_t>(size_.size(), max_sent) - (max_sent - max_body); }
   uint64_t timeout() const;
   void close(uint8_t code, Reason reason, uint64_t now);
-  // unreachable handles a report that there is no server. here tells that it would be on this machine.
+  // unreachable handles a report that there is no server. here reports whether the server's address
+  // is on this machine.
   void unreachable(bool here, uint64_t now);
   void rebind(uint64_t now);
-  // take_deaf reports once that the client should continue from another socket.
+  // take_deaf reports, once, that the client should continue from another socket.
   bool take_deaf();
   void fill(Stats *s) const;
 
@@ -83,7 +87,7 @@ private:
   void beat(bool request) {
     if (request || beat_ == 0) beat_ = request ? 2 : 1;
   }
-  // idle reports whether heartbeats are less frequent.
+  // idle reports whether the session is idle: it sends heartbeats less often.
   bool idle() const;
   uint64_t interval() const;
   // around returns the size of the header and tag of the next datagram.
@@ -112,15 +116,15 @@ private:
   State state_ = State::idle;
   Reason reason_ = Reason::none;
   uint16_t message_size_ = 0;
-  uint16_t hellos_ = 0;               // with a message
-  uint8_t early_ = 0, max_early_ = 0; // before
+  uint16_t hellos_ = 0;               // hellos with a message sent
+  uint8_t early_ = 0, max_early_ = 0; // hellos without a message: sent, maximum
 
   // Heartbeats.
   uint64_t sent_ = 0, calm_ = 0, received_ = 0, served_ = 0;
   uint64_t long_until_ = 0, asked_ = never, loss_at_ = never;
-  uint32_t wait_ = 2000000; // for an answer
+  uint32_t wait_ = 2000000; // maximum wait for an answer
   PathEstimator path_;
-  uint32_t peer_ = 0; // ask of the server's last heartbeat, received at peer_at_; 0: none
+  uint32_t peer_ = 0; // ask in the server's last heartbeat, received at peer_at_; 0: none
   uint64_t peer_at_ = 0;
   Bucket answers_, challenges_;
 
@@ -129,8 +133,8 @@ private:
   Assembly parts_;
   Splitter splitter_;
   uint16_t largest_ = 0;      // size of the largest datagram received since the last heartbeat was sent
-  bool probe_ = false;        // a probe is to be sent
-  uint16_t probe_answer_ = 0; // size of a probe that is to be answered; 0: none
+  bool probe_ = false;        // a probe is due
+  uint16_t probe_answer_ = 0; // size of a probe to answer; 0: none
 
   // The session.
   uint64_t connection_ = 0;
@@ -141,10 +145,10 @@ private:
   Opener opener_;
   Stats stats_;
   uint8_t responses_n_ = 0, responses_[4][9] = {};
-  uint8_t forms_[256] = {}; // first bytes of the last datagrams, without bits of the number
+  uint8_t forms_[256] = {}; // first bytes of the last datagrams, without bits of the packet number
   uint8_t body_[max_datagram] = {};
   uint8_t suite_ = 0, generation_ = 0, closes_ = 0, close_code_ = 0;
-  uint8_t beat_ = 0; // 1: a heartbeat is to be sent; 2: one that requests an answer
+  uint8_t beat_ = 0; // 1: a heartbeat is due; 2: one that requests an answer
   bool busy_ = false, first_ = true, long_ = true, deaf_ = false;
 };
 

@@ -19,15 +19,15 @@ namespace {
 constexpr uint64_t max_tick = (uint64_t{1} << 53) - 1;
 constexpr size_t ring = 64;
 
-// OwnType is a type of the program.
+// OwnType is an object type of the program.
 struct OwnType {
   ObjectType *type = nullptr;
   InterpolatorConfig config;
   bool interpolated = false;
   Interpolator *interpolator = nullptr;
   Set newest;
-  Array<uint64_t> ages; // of newest, in ticks
-  bool older = false;   // one is above 0
+  Array<uint64_t> ages; // ages of the objects in newest, in ticks
+  bool older = false;   // an age is above 0
 };
 
 struct SnapshotWorldImpl final : SnapshotWorld {
@@ -35,19 +35,20 @@ struct SnapshotWorldImpl final : SnapshotWorld {
   size_t max_objects = 0;
   size_t n = 0;
   OwnType types[max_world_types];
-  // Of each type of the server that of the program, or n, and then the type whose objects are dropped.
+  // The program's type for each type of the server, n if it has none, then the type whose objects
+  // are skipped.
   size_t order[max_world_types] = {};
   ObjectType *skipped[max_world_types] = {};
-  size_t offered = 0; // types of the server
+  size_t offered = 0; // number of types of the server
   double rate = 0;
-  Array<uint8_t> initial; // the coded initial state that arrived last
+  Array<uint8_t> initial; // coded initial state that arrived last
   uint64_t initial_hash = 0;
   SnapshotDecoder *decoder = nullptr;
   AreaDecoder *areas = nullptr;
-  uint64_t ticks_of[ring] = {}; // by number
+  uint64_t ticks_of[ring] = {}; // ticks by snapshot number
   bool any = false;
-  bool former = false;  // the newest snapshot is of an earlier stream
-  bool borrows = false; // a spare: the types are those of another world
+  bool former = false;  // the newest snapshot belongs to an earlier stream
+  bool borrows = false; // a spare: the types belong to another world
   Snapshot snapshot;
 
   SnapshotWorldImpl() = default;
@@ -88,7 +89,7 @@ struct SnapshotWorldImpl final : SnapshotWorld {
   bool match(const WorldOffer &o, Text *to, WorldReport *r);
   bool skip(const WorldType &t, size_t type, Text *to);
   Error begin_interpolation();
-  // take passes the objects of a type of the server on. It reports whether there was memory.
+  // take passes on the objects of a type of the server. It reports whether there was memory.
   bool take(const Objects &o, size_t type, size_t number, uint64_t now, uint64_t time, bool newer);
   uint64_t age_in_ticks(size_t number, uint64_t age) const;
 };
@@ -120,7 +121,7 @@ bool SnapshotWorldImpl::accepts(const WorldOffer &o, WorldReport *r) {
   return ok;
 }
 
-// match finds the types of an offer. It tells the types that are skipped, or why it reports false.
+// match maps the types of an offer. It reports the skipped types, or why it fails.
 bool SnapshotWorldImpl::match(const WorldOffer &o, Text *to, WorldReport *r) {
   if (!client::equal(o.codec, client::text_bytes("snapshot"))) {
     to->add("the codec of the world is ");
@@ -168,7 +169,7 @@ bool SnapshotWorldImpl::match(const WorldOffer &o, Text *to, WorldReport *r) {
   return true;
 }
 
-// skip prepares a type of which the objects are dropped.
+// skip prepares a type whose objects are skipped.
 bool SnapshotWorldImpl::skip(const WorldType &t, size_t type, Text *to) {
   Bytes fields[max_fields];
   for (size_t i = 0; i < t.n; i++) fields[i] = field(t, i);
@@ -225,7 +226,8 @@ Error SnapshotWorldImpl::begin(const WorldOffer &o, Bytes state) {
 bool SnapshotWorldImpl::take(const Objects &o, size_t type, size_t number, uint64_t now, uint64_t time,
                              bool newer) {
   OwnType &t = types[type];
-  if (t.interpolator != nullptr) (void)t.interpolator->add(now, time, o); // it counts what it drops
+  if (t.interpolator != nullptr)
+    (void)t.interpolator->add(now, time, o); // it counts rejected snapshots itself
   if (!newer) return true;
   t.newest.clear();
   if (!t.newest.reserve(allocator, o.n)) return false;
@@ -238,8 +240,8 @@ bool SnapshotWorldImpl::take(const Objects &o, size_t type, size_t number, uint6
   return true;
 }
 
-// age_in_ticks returns the age of an object of a snapshot that was received, from that in numbers of
-// snapshots. Those of 64 and more become at least as many ticks.
+// age_in_ticks converts the age of an object in a received snapshot from snapshots to ticks. An age
+// of 64 snapshots or more becomes at least as many ticks.
 uint64_t SnapshotWorldImpl::age_in_ticks(size_t number, uint64_t age) const {
   return age < ring ? ticks_of[number % ring] - ticks_of[(number - static_cast<size_t>(age)) % ring] : age;
 }
@@ -349,7 +351,7 @@ Error SnapshotWorld::create(const Allocator &a, const SnapshotWorldConfig &c, Sn
     t.interpolated = c.interpolation[k] != nullptr;
     if (!t.interpolated) continue;
     t.config = *c.interpolation[k];
-    // The configuration is checked with an interval that stands for that of the offer.
+    // Checks the configuration with an interval that stands for the offer's.
     InterpolatorConfig checked = t.config;
     if (checked.interval == 0) checked.interval = 50000000;
     Interpolator *i = nullptr;

@@ -1,4 +1,4 @@
-// What the socket drivers of all systems share.
+// Code that the socket drivers of all systems share.
 #include "uplink/socket.hpp"
 
 #include <chrono>
@@ -46,8 +46,8 @@ void Socket::wait(uint64_t ns) {
   wait_sockets(handles, n, ns);
 }
 
-// end returns the socket to a server, and opens one if there is none. It may be closed, if it cannot be
-// opened.
+// end returns the socket to a server, and opens one if there is none. If opening fails, the socket
+// is closed.
 Socket::End *Socket::end(const Address &server) {
   End *free = nullptr;
   for (End &e : ends_) {
@@ -65,7 +65,7 @@ Socket::End *Socket::end(const Address &server) {
 void Socket::run(Client &c) {
   uint8_t datagram[2048];
   for (End &e : ends_) {
-    // A flood of datagrams does not keep the program here.
+    // Bounds the time that a flood of datagrams takes.
     for (int i = 0; i < 1024 && e.handle != -1; i++) {
       bool refused = false;
       const size_t n = receive_socket(e.handle, {datagram, sizeof(datagram)}, &refused);

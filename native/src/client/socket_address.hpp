@@ -1,4 +1,4 @@
-// Addresses of the system. The file that includes this one has included the system's headers.
+// Socket addresses of the system. Include the system's headers before this file.
 #pragma once
 
 #include <cstdlib>

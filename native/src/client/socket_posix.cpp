@@ -21,8 +21,8 @@ Error parse_address(const char *text, Address *a) {
 namespace detail::client {
 namespace {
 
-// dont_fragment forbids that datagrams are fragmented. On Linux it makes the kernel also ignore the path size
-// that ICMP has reported: the client searches for it.
+// dont_fragment forbids fragmentation of datagrams. On Linux it also makes the kernel ignore the
+// path MTU that ICMP has reported, because the client probes the path itself.
 void dont_fragment(int s, bool six) {
 #if defined(IP_PMTUDISC_PROBE) && defined(IPV6_PMTUDISC_PROBE)
   const int probe4 = IP_PMTUDISC_PROBE, probe6 = IPV6_PMTUDISC_PROBE;

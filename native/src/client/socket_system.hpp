@@ -5,17 +5,18 @@
 
 namespace uplink::detail::client {
 
-// open_socket opens a UDP socket that is connected to a server and does not wait. Its datagrams have the
+// open_socket opens a non-blocking UDP socket that is connected to a server. Its datagrams have the
 // flag "don't fragment". *handle is not -1 after success.
 Error open_socket(const Address &server, intptr_t *handle);
 void close_socket(intptr_t handle);
-// send_socket ignores errors: the datagram is lost then. It reports false if the system reports that no
-// program receives at the server's address.
+// send_socket ignores errors, after which the datagram is lost. It reports false if the system
+// reports that no program receives at the server's address.
 bool send_socket(intptr_t handle, Bytes datagram);
 // receive_socket returns the size of the next datagram, or 0 if there is none. *refused is set if the system
 // reports that no program receives at the server's address.
 size_t receive_socket(intptr_t handle, Buffer to, bool *refused);
-// wait_sockets waits until one of at most 8 has a datagram, at most so many ns.
+// wait_sockets waits until one of at most 8 sockets has a datagram, or until the time in ns is
+// over.
 void wait_sockets(const intptr_t *handles, size_t n, uint64_t ns);
 
 } // namespace uplink::detail::client

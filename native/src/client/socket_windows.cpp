@@ -1,5 +1,5 @@
-// The socket driver of Windows. The program links ws2_32 and has called WSAStartup; open calls it
-// again, which only counts.
+// The socket driver of Windows. The program links ws2_32 and has called WSAStartup. open calls it
+// again, which only increments its counter.
 #ifndef NOMINMAX
 #define NOMINMAX
 #endif
@@ -49,7 +49,7 @@ void close_socket(intptr_t handle) {
 
 bool send_socket(intptr_t handle, Bytes d) {
   ::send(static_cast<SOCKET>(handle), reinterpret_cast<const char *>(d.data), static_cast<int>(d.size), 0);
-  return true; // receive_socket tells
+  return true; // receive_socket reports the error
 }
 
 size_t receive_socket(intptr_t handle, Buffer to, bool *refused) {

@@ -15,14 +15,15 @@ using namespace detail::client;
 
 namespace {
 
-// Above max_kept bytes a spare takes no more packets, which the server sends again in later ones.
+// A spare with more than max_kept bytes accepts no more packets. The server sends their contents
+// again later.
 constexpr size_t max_kept = 262144;
 
-// Kept is a packet of a spare; its bytes follow.
+// Kept is a packet stored by a spare; its bytes follow.
 struct Kept {
   Kept *next;
   size_t size;
-  uint64_t now; // when it arrived, in ns
+  uint64_t now; // time of arrival in ns
   size_t calls_n;
   ProcessedCalls calls[max_processed];
 };
@@ -33,7 +34,7 @@ struct StateWorldImpl final : StateWorld {
   void (*updated)(void *context, const StateWorld &w, const StateUpdate &u) = nullptr;
   void *context = nullptr;
 
-  // Of a spare: the packets that it has received, for its owner.
+  // In a spare: packets received for its owner.
   const StateWorldImpl *of = nullptr;
   Kept *first = nullptr;
   Kept *last = nullptr;
@@ -149,7 +150,7 @@ WorldReceiver *StateWorldImpl::spare() {
   return nullptr;
 }
 
-// The packets are decoded again, because the receiver has only the content of the newest one.
+// The packets are decoded again, because the receiver only has the content of the newest one.
 void StateWorldImpl::adopt(WorldReceiver *spare) {
   auto &s = *static_cast<StateWorldImpl *>(spare);
   impl().relink(s.impl().plan());

@@ -9,17 +9,19 @@ enum Kind : uint8_t { open_kind, data_kind, end_kind, abort_kind, credit_kind, d
 
 constexpr size_t max_data = 1146, max_stream_name = 128, max_reason = 256;
 
-// The rule of LEDBAT (RFC 6817), as in internal/transport/reliable: the number of segments in flight is
-// reduced when the round-trip time rises, before a queue on the path costs others more than about
-// target_delay.
+// The rule of LEDBAT (RFC 6817), as in internal/transport/reliable. When the round-trip time rises,
+// the number of segments in flight is reduced, so that the queue on the path delays other traffic
+// by no more than about target_delay.
 constexpr double target_delay = 20; // ms
 constexpr double first_window = 8, min_window = 2, max_window = 64;
-constexpr uint32_t grow_samples = 8;      // measurements for a larger window
-constexpr uint32_t slow_samples = 16;     // for a smaller one: fewer would take jitter for a queue
-constexpr uint64_t base_time = 120000000; // after which a round-trip time counts no more as the minimum
-constexpr size_t segment_size = 1250;     // of a full one, with all headers
+constexpr uint32_t grow_samples = 8; // minimum number of measurements before the window grows
+constexpr uint32_t slow_samples =
+    16; // minimum number before it shrinks; with fewer, jitter would look like a queue
+constexpr uint64_t base_time =
+    120000000;                        // time after which a round-trip time no longer counts for the minimum
+constexpr size_t segment_size = 1250; // size of a full segment with all headers
 
-// Bytes of the channel's queue that data of the program leaves to other messages.
+// Bytes of the channel's queue that are reserved for messages other than data of the program.
 constexpr size_t spare_bytes = 2 * max_segment;
 
 constexpr char prefix[] = "uplink.", handover[] = "uplink.handover";
@@ -86,7 +88,7 @@ bool Streams::on_open(Reader *r, Bytes name, uint64_t now) {
   return true;
 }
 
-// on_writer handles what the writer sends after an open.
+// on_writer handles messages of the writer after the open message.
 bool Streams::on_writer(uint8_t kind, Reader *r, Bytes body) {
   if (!r->open) return false;
   Event e;
@@ -107,7 +109,7 @@ bool Streams::on_writer(uint8_t kind, Reader *r, Bytes body) {
 
 bool Streams::on_payload(uint8_t kind, Bytes body) {
   if (kind == data_kind) {
-    // The window is never extended, and as large as the memory.
+    // The window equals the memory and is never extended.
     copy(payload_.data() + payload_n_, body.data, body.size);
     payload_n_ += body.size;
   } else if (kind == end_kind) {
@@ -143,7 +145,7 @@ void Streams::send_payload(Array<uint8_t> *data, size_t n) {
   pump_payload();
 }
 
-// pump_payload sends as much as there is room for.
+// pump_payload sends as much of the payload as there is room for.
 void Streams::pump_payload() {
   if (sent_ != pending) return;
   if (payload_out_ == 0) {
@@ -163,7 +165,7 @@ void Streams::pump_payload() {
   }
 }
 
-// on_reader handles what the reader of an own stream sends.
+// on_reader handles messages of the reader of a stream that this end writes.
 bool Streams::on_reader(uint8_t kind, uint8_t n, Bytes body) {
   Writer &w = writers_[n];
   if (w.id == 0) return false;
@@ -232,8 +234,9 @@ bool Streams::due() const {
                      [this](const Reader &r) { return (r.over && !r.done) || credit_due(r); });
 }
 
-// adapt changes the window, once per round trip or later, by the minimum of the round-trip times since the
-// last change: acknowledgments wait for a flush, and jitter delays some of them, which is no queue.
+// adapt changes the window, at most once per round trip, by the minimum of the round-trip times
+// since the last change. Higher ones include the wait for a flush and jitter, neither of which is a
+// queue.
 void Streams::adapt(uint64_t now) {
   const Channel::RoundTrips t = channel_.round_trips();
   if (t.samples < grow_samples || now - round_ < 1000 * t.lowest) return;
@@ -257,7 +260,8 @@ void Streams::adapt(uint64_t now) {
     window_ = std::min(window_ * (1 + off / 4), max_window);
 }
 
-// rate returns the bytes that may be sent in a second: a window in less than a round trip.
+// rate returns the bytes per second that may be sent: the window in slightly less than a round
+// trip.
 uint64_t Streams::rate() const {
   const uint64_t rtt = channel_.round_trip();
   if (rtt == 0) return max_rate_;

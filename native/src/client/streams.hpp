@@ -1,4 +1,4 @@
-// Byte streams over the bulk channel, both ends of them. messages.md, 7.
+// Byte streams over the bulk channel, both directions. messages.md, 7.
 #pragma once
 
 #include "src/client/channel.hpp"
@@ -7,34 +7,34 @@
 
 namespace uplink::detail::client {
 
-// Streams keeps no data: what the writers send waits in the channel, and what arrives in the queue of
-// events or, without room there, in the channel. The data of a handover is an exception. Times are
+// Streams stores no data. Data to send waits in the channel. Received data waits in the queue of
+// events or, if that is full, in the channel. The data of a handover is an exception. Times are
 // microseconds.
 class Streams {
 public:
   static constexpr size_t max_message = 1147;
-  static constexpr size_t queue_bytes = 16 * max_segment; // that wait in the channel
-  static constexpr size_t max_payload = 65536;            // data of a handover
+  static constexpr size_t queue_bytes = 16 * max_segment; // maximum number of bytes queued in the channel
+  static constexpr size_t max_payload = 65536;            // maximum size of a handover's data
   enum Result : uint8_t { complete, stopped, unhandled, pending };
 
-  // ids is the number of the next stream of the client.
+  // ids is the id of the client's next stream.
   Streams(const Allocator &a, Channel &c, Events &e, uint32_t &ids)
       : allocator_(a), channel_(c), events_(e), next_(ids) {}
-  // configure sets whether the program reads streams, and the bytes that it may send in a second.
+  // configure sets whether the program reads streams, and how many bytes per second it may send.
   void configure(bool reads, uint32_t rate) {
     reads_ = reads;
     max_rate_ = rate;
   }
-  // start begins a session: streams of an earlier one are over.
+  // start begins a session. Streams of an earlier session have ended.
   void start(uint64_t now);
 
-  // receive handles a message of the other end. It reports whether that is well-formed.
+  // receive handles a message of the other end. It reports whether the message is well-formed.
   bool receive(Bytes message, uint64_t now);
-  // polled tells that the program got an event of a stream.
+  // polled records that the program has received an event of a stream.
   void polled(const Event &e);
   // send passes messages that are due to the channel.
   void send(uint64_t now);
-  // due reports whether there are any, and room for one.
+  // due reports whether a message is due and there is room for it.
   bool due() const;
 
   Error open(Bytes name, uint64_t now, uint32_t *stream);
@@ -45,26 +45,28 @@ public:
   Error stop(uint32_t stream);
   // busy reports whether streams are open.
   bool busy() const;
-  // fail ends all streams of the program, because the session has ended. It reports whether there was
-  // room for all events; otherwise call it again.
+  // fail ends all streams of the program, because the session has ended. It reports whether there
+  // was room for all events; otherwise call it again.
   bool fail();
 
   // refuse_payloads refuses the data of handovers from now on.
   void refuse_payloads() { refuses_ = true; }
-  // take_refused reports once whether the data of a handover was refused, whose notice is to be ignored.
+  // take_refused reports, once, that the data of a handover was refused. The notice of that
+  // handover must be ignored.
   bool take_refused() {
     const bool r = refused_;
     refused_ = false;
     return r;
   }
-  // has_payload reports whether the data of a handover has arrived completely. take_payload moves it to
-  // to, and returns its size. Then finish_payload tells the server whether the client has switched.
+  // has_payload reports whether the data of a handover has arrived completely. take_payload moves
+  // it to to, and returns its size. Call finish_payload after it, to tell the server whether the
+  // client has switched.
   bool has_payload() const { return arrived_; }
   size_t take_payload(Array<uint8_t> *to);
   void finish_payload(bool switched);
-  // send_payload sends the data of a handover, and takes its memory.
+  // send_payload sends the data of a handover, and takes over its memory.
   void send_payload(Array<uint8_t> *data, size_t n);
-  // sent returns the answer of the server: complete also without send_payload.
+  // sent returns the server's answer to send_payload; it is complete if there was no data.
   Result sent() const { return sent_; }
 
 private:
@@ -72,17 +74,17 @@ private:
   static constexpr uint32_t slots = 8;
 
   struct Writer {
-    uint32_t id = 0; // 0: the number is free
+    uint32_t id = 0; // 0: the number is unused
     uint32_t credit = 0;
-    bool over = false; // end or abort was sent
+    bool over = false; // the end or abort message was sent
     bool ended = false;
   };
   struct Reader {
     uint32_t id = 0;
-    uint32_t left = 0; // bytes that the writer may send
-    uint32_t read = 0; // bytes that the program got since the last credit
-    bool open = false; // neither end nor abort came
-    bool over = false; // the program is finished: done is due, or was sent
+    uint32_t left = 0; // bytes that the writer may still send
+    uint32_t read = 0; // bytes that the program has received since the last credit
+    bool open = false; // neither end nor abort was received
+    bool over = false; // the program has finished: done is due, or was sent
     bool done = true;  // done was sent
     uint8_t result = 0;
   };
@@ -102,13 +104,13 @@ private:
   Allocator allocator_;
   Channel &channel_;
   Events &events_;
-  uint32_t &next_; // id
+  uint32_t &next_; // next id
   bool reads_ = false;
-  bool refuses_ = false, refused_ = false; // data of handovers
+  bool refuses_ = false, refused_ = false; // whether data of handovers is refused, and was refused
   bool arrived_ = false;
   Result sent_ = complete;
   uint32_t max_rate_ = 0;
-  // The data of a handover of the server and of one to it, and the ids of its streams; 0: there is none.
+  // Data of handovers from and to the server, and the ids of their streams; 0: none.
   Array<uint8_t> payload_, sending_;
   size_t payload_n_ = 0, sending_n_ = 0, payload_sent_ = 0;
   uint32_t payload_in_ = 0, payload_out_ = 0;
@@ -116,11 +118,12 @@ private:
   Reader readers_[slots];
   Bucket opens_, peer_opens_, bytes_;
 
-  double window_ = 0;         // maximum number of segments that are not acknowledged
-  bool found_ = false;        // the path's capacity was reached: the window grows slowly
-  uint64_t base_[2] = {0, 0}; // minimum round-trip times in the current and the last half of base_time, in ms
+  double window_ = 0;  // maximum number of unacknowledged segments
+  bool found_ = false; // the window has reached the path's capacity once; it grows slowly from then on
+  uint64_t base_[2] = {
+      0, 0}; // minimum round-trip times in the current and in the previous half of base_time, in ms
   uint64_t base_at_ = 0;
-  uint64_t round_ = 0; // when the window was changed last
+  uint64_t round_ = 0; // time of the last change of the window
 };
 
 } // namespace uplink::detail::client

@@ -53,7 +53,8 @@ size_t key_size(uint8_t suite) {
   return suite < suites ? sizes[suite] : 0;
 }
 
-// short_tag writes the tag of suite 2 or 4. stream has 16 bytes of suite 4.
+// short_tag writes the tag of suite 2 or 4. stream is the first 16 bytes of the key stream of suite
+// 4.
 void short_tag(const Crypto &c, uint8_t suite, const uint8_t *key, const uint8_t *nonce,
                const uint8_t *stream, Bytes header, Bytes text, uint8_t tag[8]) {
   if (suite == 4) {
@@ -69,8 +70,8 @@ void short_tag(const Crypto &c, uint8_t suite, const uint8_t *key, const uint8_t
   copy(tag, full, 8);
 }
 
-// xor_stream encrypts by the key stream behind its first 16 bytes. stream has its first 64 bytes,
-// which serve the first 48 of the text.
+// xor_stream encrypts with the key stream after its first 16 bytes. stream contains the first 64
+// bytes of the key stream, enough for 48 bytes of text.
 void xor_stream(const Crypto &c, const uint8_t *key, const uint8_t *nonce, uint8_t stream[64], uint8_t *data,
                 size_t size) {
   const size_t first = std::min<size_t>(size, 48);

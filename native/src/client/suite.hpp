@@ -8,14 +8,14 @@
 
 namespace uplink::detail::client {
 
-// wipe zeroes memory, also if it is not read again.
+// wipe zeroes memory, even if it is never read again.
 void wipe(void *memory, size_t size);
 // equal compares in constant time.
 bool equal(const uint8_t *a, const uint8_t *b, size_t n);
 
 void hash(const Crypto &c, uint8_t out[32], std::initializer_list<Bytes> parts);
 void hmac(const Crypto &c, uint8_t out[32], Bytes key, std::initializer_list<Bytes> parts);
-// expand is HKDF-Expand of at most 255 * 32 bytes; info has at most 64 bytes.
+// expand is HKDF-Expand with an output of at most 255 * 32 bytes. info has at most 64 bytes.
 void expand(const Crypto &c, uint8_t *out, size_t size, const uint8_t key[32], Bytes info);
 inline Bytes text_bytes(const char *s) {
   return {reinterpret_cast<const uint8_t *>(s), std::strlen(s)};
@@ -32,7 +32,7 @@ constexpr uint8_t suites = 5;
 constexpr size_t max_tag = 16;
 
 size_t tag_size(uint8_t suite);
-// available reports whether the functions of a suite are there.
+// available reports whether the crypto functions of a suite are available.
 bool available(const Crypto &c, uint8_t suite);
 
 struct Keys {
@@ -42,10 +42,10 @@ struct Keys {
 
 void keys_of(const Crypto &c, uint8_t suite, const uint8_t base[32], uint64_t epoch, Keys *k);
 void next_base(const Crypto &c, uint8_t base[32]);
-// encrypt encrypts size bytes in place and writes the tag behind them.
+// encrypt encrypts size bytes in place and writes the tag after them.
 bool encrypt(const Crypto &c, uint8_t suite, const uint8_t *key, const uint8_t nonce[12], Bytes header,
              uint8_t *data, size_t size);
-// decrypt decrypts size bytes in place, which the tag follows. Otherwise data is unspecified.
+// decrypt decrypts size bytes in place; the tag follows them. After a failure, data is unspecified.
 bool decrypt(const Crypto &c, uint8_t suite, const uint8_t *key, const uint8_t nonce[12], Bytes header,
              uint8_t *data, size_t size);
 

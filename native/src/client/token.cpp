@@ -23,8 +23,8 @@ int digit_of(char c) {
   return c == '-' ? 62 : c == '_' ? 63 : -1;
 }
 
-// parse_text parses a prefix, and base64url of body and check sum. It returns the size of the body,
-// or 0.
+// parse_text parses a prefix, followed by body and checksum in base64url. It returns the size of
+// the body, or 0.
 size_t parse_text(const Crypto &c, const char *prefix, Bytes text, uint8_t *body, size_t capacity) {
   const char *s = reinterpret_cast<const char *>(text.data);
   size_t n = text.size;
@@ -53,8 +53,8 @@ size_t parse_text(const Crypto &c, const char *prefix, Bytes text, uint8_t *body
   return std::memcmp(sum, body + size - 4, 4) == 0 ? size - 4 : 0;
 }
 
-// format_text is the reverse. body has room for 4 bytes more. It returns the length, without the
-// final zero.
+// format_text is the inverse of parse_text. body has room for 4 more bytes. It returns the length
+// without the final zero.
 size_t format_text(const Crypto &c, const char *prefix, uint8_t *body, size_t size, char *text) {
   uint8_t sum[32];
   hash(c, sum, {text_bytes(prefix), {body, size}});

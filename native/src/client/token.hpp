@@ -27,10 +27,11 @@ class Exchange {
 public:
   ~Exchange() { wipe(this, sizeof(*this)); }
   void start(const Crypto &c, const uint8_t server_public[32]);
-  // write writes 48 bytes more than the payload has. e is a new random private key. It fails if the
-  // result of X25519 is zero.
+  // write writes a message, 48 bytes longer than the payload. e is a new random private key. It
+  // fails if the result of X25519 is zero.
   bool write(const uint8_t e[32], const uint8_t peer[32], Bytes payload, uint8_t *message);
-  // read writes the payload, 48 bytes less than the message has. If it fails, the state is as before.
+  // read writes the payload, 48 bytes shorter than the message. If it fails, the state is
+  // unchanged.
   bool read(const uint8_t own[32], Bytes message, uint8_t *payload);
   void finish(uint8_t to_server[32], uint8_t to_client[32]);
 

@@ -1,4 +1,4 @@
-// What arrives for the links of a client, what leaves from them, and when.
+// Receiving and sending of datagrams for all links of a client, and the times of both.
 #include <algorithm>
 
 #include "src/client/core.hpp"
@@ -6,10 +6,12 @@
 namespace uplink::detail::client {
 namespace {
 
-// Above max_held bytes of messages before the switch, further ones wait at the other server.
+// If the messages stored before the switch exceed max_held bytes, further messages wait at the
+// other server.
 constexpr size_t max_held = 262144;
 
-// request_wait returns the wait after so many requests to bind. A round-trip time of 0 is unknown.
+// request_wait returns the wait after the given number of requests to bind. A round-trip time of 0
+// means unknown.
 uint64_t request_wait(uint64_t rtt, uint8_t asked) {
   const uint64_t most = 250 * ms;
   if (rtt == 0) return most;
@@ -22,7 +24,7 @@ uint64_t request_wait(uint64_t rtt, uint8_t asked) {
 
 void Core::do_receive(Bytes d, uint64_t now) {
   now_ = now;
-  // Authentication tells to which session it belongs.
+  // Authentication determines the session of a datagram.
   for (Link *l = links_; l != nullptr; l = l->next) {
     uint8_t kind = 0;
     Bytes body;
@@ -37,7 +39,7 @@ void Core::do_receive(Bytes d, uint64_t now) {
       l->worlds.step(l->role == Role::playing);
       return;
     }
-    // Which channel it belongs to is in the conversation number.
+    // The conversation number determines the channel.
     if (!l->reliable.input(body, now / 1000)) l->bulk.input(body, now / 1000);
     deliver(*l, now);
     return;
@@ -47,10 +49,10 @@ void Core::do_receive(Bytes d, uint64_t now) {
 
 void Core::deliver(Link &l, uint64_t now) {
   // Messages wait in their channel until there is room for an event with them, or with a call. The
-  // bulk channel leaves room for a message of the other one.
+  // bulk channel leaves room for a message of the reliable channel.
   size_t n = 0, call = 0;
   for (size_t i = 0; i < handlers_n_; i++) call = std::max(call, handlers_[i].size);
-  // What a former server has sent is delivered, even if it has ended the session.
+  // Messages of a former server are delivered even after it has ended the session.
   const auto lives = [&l] { return l.is_open() || (l.role == Role::former && !l.reliable.broken()); };
   while (l.role == Role::playing && l.first != nullptr && lives() &&
          events_.room() >= std::max(l.first->size, call)) {

@@ -1,4 +1,4 @@
-// What a server tells about a world that it offers.
+// Parsing of a world's offer.
 #include <cstring>
 
 #include "src/base/nearest.hpp"
@@ -28,14 +28,15 @@ namespace uplink::detail::client {
 
 namespace {
 
-// name_of returns the name of the field with a description.
+// name_of returns the name of the field in a description.
 Bytes name_of(Bytes description) {
   size_t n = 0;
   while (n < description.size && description.data[n] != ' ') n++;
   return {description.data, n};
 }
 
-// described returns the description of a field; that of rest has a mark behind it. text has room.
+// described returns the description of a field. The description of field rest is followed by a
+// mark. text has room for it.
 constexpr char rest_mark[] = " rest";
 constexpr size_t max_described = max_description + sizeof rest_mark;
 
@@ -48,7 +49,7 @@ Bytes described(const Schema &s, size_t field, int rest, char *text) {
   return {reinterpret_cast<const uint8_t *>(text), n};
 }
 
-// find returns the number of the field of a schema with a name, or that of its fields.
+// find returns the index of the field of a schema with a name, or the number of fields.
 size_t find(const Schema &s, Bytes name) {
   char text[max_described];
   size_t i = 0;
@@ -66,7 +67,8 @@ Bytes find(const WorldType &t, Bytes name) {
   return {};
 }
 
-// add_missing tells that the server has no field of a name, and which it has in its place.
+// add_missing reports that the server has no field with this name, and the nearest name that it
+// has.
 void add_missing(Text &to, const WorldType &t, const Schema &s, Bytes name) {
   Nearest nearest(name);
   Unpacker u(t.fields);
@@ -125,7 +127,7 @@ bool is_rate(double hz) {
   return hz > 0 && hz <= 1000;
 }
 
-// parse_fields reads descriptions of fields. body is what follows the position of u.
+// parse_fields reads descriptions of fields. body begins at the position of u.
 bool parse_fields(Unpacker *u, Bytes body, WorldType *t) {
   t->n = u->array();
   if (t->n > max_field_count) return false;

@@ -12,16 +12,16 @@ namespace {
 
 constexpr uint64_t max_tick = (uint64_t{1} << 53) - 1;
 constexpr size_t max_piece = 1024, max_game = 8192;
-// Above max_waiting bytes of messages for a tick, the oldest is delivered early.
+// If messages for a tick exceed max_waiting bytes, the oldest is delivered early.
 constexpr size_t max_waiting = 262144, held_overhead = 64;
-// Acks wait for the next datagram if these leave at intervals of at most max_wait. Those that leave
-// within same_tick count as one.
+// If datagrams are sent at intervals of at most max_wait, acks wait for the next one. Datagrams
+// sent within same_tick count as one.
 constexpr uint64_t max_wait = 100000, same_tick = 1000;
-// Bytes of a datagram around an ack, down to IP.
+// Overhead of a separate datagram for an ack in bytes, down to IP.
 constexpr uint64_t datagram_overhead = 50;
 
-// The objects of a view enter it in about so many messages, and at least and at most in so many seconds.
-// 4,096 objects of 8 bytes take about 60 messages of the default size.
+// Assumed number of messages for all objects of a view, and the minimum and maximum time for it in
+// seconds. 4,096 objects of 8 bytes take about 60 messages of the default size.
 constexpr double fill_messages = 100, min_fill = 3, max_fill = 20;
 
 Bytes text_of(const WorldReport &r) {
@@ -90,7 +90,7 @@ void Worlds::subscribe(Subscription *s, WorldReceiver *r, WorldReceiver *owner, 
   s->ack_rate = ack_rate;
   s->phase = Phase::none;
   s->changed = s->updated = s->any = s->partial = false;
-  s->shown = owner != nullptr; // a spare has the program shown nothing before its view is complete
+  s->shown = owner != nullptr; // the program sees nothing of a spare before its view is complete
   s->newest = s->told = s->since = s->arrived = 0;
   s->missing = false;
   s->report = {};
@@ -198,7 +198,7 @@ void Worlds::explain_missing(Subscription *s) {
   why.rpc = 255;
   why.reason = 1;
   why.theirs = name;
-  (void)channel_.send({m, 3 + format_answer({m + 3, max_answer}, why)}); // the program is told anyway
+  (void)channel_.send({m, 3 + format_answer({m + 3, max_answer}, why)}); // the program is told in any case
 }
 
 bool Worlds::on_offer(Bytes m, uint64_t now) {
@@ -220,13 +220,13 @@ bool Worlds::on_offer(Bytes m, uint64_t now) {
 
 void Worlds::accept(Subscription *s, Offered *o) {
   if (s->phase != Phase::none) {
-    offers_[s->number].subscription = nullptr; // a world has one number at a time
+    offers_[s->number].subscription = nullptr; // a world has only one number at a time
     withdraw(s);
   }
   o->subscription = s;
   s->number = o->offer.number;
   const double interval = 1e6 / std::min<double>(s->ack_rate, o->offer.rate);
-  s->interval = static_cast<uint64_t>(std::min(interval, 1e15)); // rates may be tiny
+  s->interval = static_cast<uint64_t>(std::min(interval, 1e15)); // rates may be extremely low
   s->report = {};
   s->any = s->missing = false;
   s->arrived = 0;
@@ -253,7 +253,7 @@ void Worlds::begin(Subscription *s, Offered *o, Bytes initial) {
 }
 
 bool Worlds::on_piece(Subscription *s, Bytes piece) {
-  if (s->phase != Phase::requesting) return true; // of an earlier request
+  if (s->phase != Phase::requesting) return true; // belongs to an earlier request
   if (piece.size < 1 || piece.size > max_piece) return false;
   if (piece.size > s->initial.size() - s->initial_n) return true;
   copy(s->initial.data() + s->initial_n, piece.data, piece.size);
@@ -322,7 +322,7 @@ bool Worlds::parse_processed(Reader *r, WorldMessage *m, ProcessedCalls *to) con
     before = rpc;
     uint64_t next = 0;
     if (!calls_.next_call(static_cast<uint8_t>(rpc), &next)) continue;
-    // The nearest number with these low bits; one above next means that all calls were processed.
+    // Returns the nearest number with these low bits. Above next, all calls were processed.
     const uint64_t ahead = (low - next) & 0xffff;
     const uint64_t behind = 0x10000 - ahead;
     to[m->processed_n++] = {static_cast<uint8_t>(rpc),
@@ -331,8 +331,8 @@ bool Worlds::parse_processed(Reader *r, WorldMessage *m, ProcessedCalls *to) con
   return r->ok();
 }
 
-// filled reports whether a view is shown even if it is not complete: its objects have had the time of
-// fill_messages to arrive.
+// filled reports whether a view is shown although it is not complete: the time for fill_messages
+// messages has passed.
 bool Worlds::filled(const Subscription &s, double rate, uint64_t now) {
   const double fill = std::min(std::max(fill_messages / rate, min_fill), max_fill);
   return s.arrived != 0 && static_cast<double>(now - s.arrived) >= fill * 1e6;
@@ -361,7 +361,7 @@ void Worlds::receive(Subscription *s, Bytes body, uint64_t now) {
     s->any = s->shown = s->updated = true;
     s->newest = tick;
   }
-  // Also after an error: an ack tells what is missing.
+  // Also after an error, because an ack reports missing messages.
   s->ack_due = true;
 }
 
@@ -392,7 +392,7 @@ bool Worlds::blocked() const {
   return false;
 }
 
-// report_due reports whether the report on an offer that was accepted has been no event yet.
+// report_due reports whether an event is due for the report on an accepted offer.
 bool Worlds::report_due(const Subscription &s) {
   return (s.phase == Phase::subscribed || s.missing) && s.report.n > 0 && hash_of(s.report) != s.told;
 }
@@ -446,7 +446,8 @@ uint64_t Worlds::alone(const Subscription &s, uint64_t now, uint64_t rtt) const 
   const uint64_t at = s.acked_at == 0 ? 0 : s.acked_at + s.interval;
   const uint64_t until = carried_at_ + 2 * carried_every_;
   if (carried_every_ == 0 || now >= until) return at;
-  // Waiting makes the messages of that time larger: they refer to an older baseline.
+  // If acks waited, the messages sent meanwhile would be larger, since they refer to an older
+  // baseline.
   const uint64_t age = std::max<uint64_t>(rtt + now - s.acked_at, 1), wait = (until - now) / 4;
   const bool pays = s.received * wait / (2 * age) > datagram_overhead + 2 + max_ack;
   return pays ? at : std::max(at, until);

@@ -10,20 +10,21 @@
 
 namespace uplink::detail::client {
 
-// parse_offer parses a message. It reports whether a server sends it. The offer refers to the message.
+// parse_offer parses a message. It reports whether it is a valid message of a server. The offer
+// refers to the message's memory.
 bool parse_offer(Bytes message, WorldOffer *o);
 
-// explain_fields tells how the fields of a type differ from those of a schema, of which field rest, if it is
-// not negative, has the mark of rest. It reports false if they are the same.
+// explain_fields describes how the fields of a type differ from those of a schema. If rest is not
+// negative, the field with this index has the mark of rest. It reports false if they are equal.
 bool explain_fields(Text &to, const WorldType &t, const Schema &s, int rest = -1);
 
-// is_name reports whether a world can have a name.
+// is_name reports whether a name is valid for a world.
 bool is_name(Bytes name);
 
-// CallCounter tells how many calls the client has made.
+// CallCounter returns the number of calls that the client has made.
 class CallCounter {
 public:
-  // next_call reports whether an RPC is bound. *next is the sequence of its next call.
+  // next_call reports whether an RPC is bound. It sets *next to the sequence of its next call.
   virtual bool next_call(uint8_t rpc, uint64_t *next) const = 0;
 
 protected:
@@ -44,37 +45,38 @@ public:
   bool create(size_t n) {
     return list_.create(allocator_, n) && offers_.create(allocator_, n > 0 ? max_worlds : 0);
   }
-  // start begins or ends a session: all streams of an earlier one are over.
+  // start begins or ends a session. All streams of an earlier session have ended.
   void start();
 
-  // next are the worlds of the other server during a handover, or null.
+  // next is set during a handover to the worlds of the other server, otherwise null.
   Error subscribe(Bytes name, WorldReceiver &r, uint32_t ack_rate, uint8_t *world, Worlds *next = nullptr);
   Error unsubscribe(uint8_t world, Worlds *next = nullptr);
 
-  // on_reliable handles a message of the reliable channel. It reports whether a server sends it.
+  // on_reliable handles a message of the reliable channel. It reports whether the message is valid.
   bool on_reliable(Bytes message, uint64_t now);
   // on_data handles a message of a stream, or a fragment.
   void on_data(Bytes message, uint64_t now);
-  // step sends answers that wait for room, and passes messages for a tick to the program, if deliver is
-  // set.
+  // step sends answers that wait for room. If deliver is set, it passes messages for a tick to the
+  // program.
   void step(bool deliver = true);
-  // await tells the program and the server of worlds that the server has not offered within offer_wait.
+  // await reports to the program and the server the worlds that the server has not offered within
+  // offer_wait.
   void await(uint64_t now);
   // await_at returns when await is to be called again.
   uint64_t await_at() const;
-  // blocked reports whether no message for a tick must be received: too many wait.
+  // blocked reports whether too many messages for a tick wait, so that no more may be received.
   bool blocked() const;
-  // pop returns an event about a world. It reports whether there is one.
+  // pop returns an event about a world in *to. It reports whether there is one.
   bool pop(Event *e);
   static constexpr uint64_t offer_wait = 2000000; // us
 
-  // During a handover, next are the worlds of the other server, with a spare receiver for each one here
-  // that has spares. prepare subscribes to them, prepared returns how far the worlds that are received here
-  // have arrived there: the least of them counts. One that was refused, or that has not become complete in
-  // time, counts as complete. reached reports whether a tick of a stream has been
-  // received, or the stream has ended. After the switch, adopt continues with the subscriptions of the
-  // former server; without it, discard ends those of spares.
-  // Progress: nothing has arrived of a world, objects of the view are missing, or none.
+  // Handover. next are the worlds of the other server, with a spare receiver for each receiver here
+  // that supports spares. prepare subscribes to them. prepared returns the lowest progress of the
+  // received worlds there; a world that was refused, or that is not complete in time, counts as
+  // complete. reached reports whether a tick of a stream has been received, or the stream has
+  // ended. After the switch, adopt continues the subscriptions of the former server. Without a
+  // switch, discard ends the subscriptions of spares. Progress is one of: nothing of a world has
+  // arrived, objects of the view are missing, or none are missing.
   enum class Progress : uint8_t { absent, arriving, complete };
   void prepare(Worlds *next) const;
   Progress prepared(const Worlds &next, uint64_t now) const;
@@ -82,12 +84,12 @@ public:
   void adopt(Worlds *before);
   void discard();
 
-  // take writes the acks that are due and have room, at most max_acks bytes, and returns their size. A
-  // datagram carries them in front of a payload.
+  // take writes the due acks that fit, at most max_acks bytes, and returns their size. In a
+  // datagram they precede a payload.
   size_t take(Buffer to, uint64_t now);
-  // carried tells that a datagram with room for acks leaves.
+  // carried records that a datagram with room for acks is sent.
   void carried(uint64_t now);
-  // alone returns when acks are to leave in a datagram of their own.
+  // alone returns when acks are to be sent in a separate datagram.
   uint64_t alone(uint64_t now, uint64_t rtt) const;
 
 private:
@@ -98,29 +100,29 @@ private:
     Held *next;
     uint64_t tick;
     size_t size;
-    bool due; // its stream is over
+    bool due; // its stream has ended
   };
 
   struct Subscription {
-    WorldReceiver *receiver = nullptr; // null: the place is free
-    WorldReceiver *owner = nullptr;    // null: the receiver is no spare
+    WorldReceiver *receiver = nullptr; // null: the entry is free
+    WorldReceiver *owner = nullptr;    // null: the receiver is not a spare
     char name[64] = {};
     size_t name_n = 0;
     uint32_t ack_rate = 0;
     Phase phase = Phase::none;
     uint8_t number = 0;
     bool reply_due = false;
-    bool changed = false; // the phase, since the last event
-    bool updated = false; // newest, since the last event
-    bool any = false;     // a message of this stream was passed on
-    bool shown = false;   // one of any stream was
-    bool partial = false; // the view was shown before it was complete, since the last event
-    uint64_t arrived = 0; // when the first datagram of this stream arrived; 0: none has
-    uint64_t newest = 0;  // tick that was passed on
-    WorldReport report;   // on the newest offer
-    uint64_t told = 0;    // hash of the report that was the last event of this type
-    uint64_t since = 0;   // when it began to wait for an offer in this session; 0: it does not
-    bool missing = false; // none came within offer_wait
+    bool changed = false; // the phase has changed since the last event
+    bool updated = false; // newest has changed since the last event
+    bool any = false;     // a message of this stream was delivered
+    bool shown = false;   // a message of any stream was delivered
+    bool partial = false; // the view was shown incomplete since the last event
+    uint64_t arrived = 0; // arrival of the first datagram of this stream; 0: none
+    uint64_t newest = 0;  // newest delivered tick
+    WorldReport report;   // report on the newest offer
+    uint64_t told = 0;    // hash of the report in the last event of this type
+    uint64_t since = 0;   // start of the wait for an offer in this session; 0: not waiting
+    bool missing = false; // no offer arrived within offer_wait
     Array<uint8_t> initial;
     size_t initial_n = 0;
     Assembler assembler;
@@ -135,7 +137,7 @@ private:
 
   // Offered is an offer of this session.
   struct Offered {
-    Array<uint8_t> message; // empty: there is none
+    Array<uint8_t> message; // empty: no offer
     WorldOffer offer;
     Subscription *subscription = nullptr;
   };

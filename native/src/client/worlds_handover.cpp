@@ -1,4 +1,4 @@
-// Worlds during a handover: those of the other server, and the switch to them.
+// Worlds during a handover: worlds of the other server, and the switch to them.
 #include <algorithm>
 
 #include "src/client/worlds.hpp"
@@ -53,7 +53,7 @@ void Worlds::continue_with(Subscription *s, Subscription *before) {
   } else {
     receiver->end();
     if (s->phase == Phase::subscribed) receiver->adopt(spare);
-    // What is to come is decoded as the offer says, not as that of the former server.
+    // Further messages are decoded as this offer declares, not as the former server's.
     if (s->phase == Phase::requesting) (void)receiver->accepts(offers_[s->number].offer, &s->report);
     receiver->discard(spare);
     s->receiver = receiver;
@@ -63,7 +63,7 @@ void Worlds::continue_with(Subscription *s, Subscription *before) {
   s->told = before->told;
   s->updated = s->any;
   s->shown = s->any || before->shown;
-  // Messages of the former server for a tick are delivered first.
+  // Delivers messages of the former server for a tick first.
   for (Held *h = before->first; h != nullptr; h = h->next) h->due = true;
   if (before->first != nullptr) {
     before->last->next = s->first;

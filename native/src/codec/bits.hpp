@@ -21,7 +21,7 @@ inline uint64_t load64(const uint8_t *p) {
   return v;
 }
 
-// highest_bit returns the place of the highest bit of v that is set; v is not 0.
+// highest_bit returns the index of the highest set bit of v; v is not 0.
 constexpr int highest_bit(uint64_t v) {
 #if defined(__GNUC__)
   return 63 - __builtin_clzll(v);
@@ -124,8 +124,8 @@ public:
     held_ -= n;
     return v;
   }
-  // rest reports whether the bits up to the next whole byte are 0, and drops them. at is then the
-  // number of bytes read.
+  // rest skips to the next byte boundary, and reports whether the skipped bits are 0. at is then
+  // the number of bytes read.
   bool rest() {
     bool zero = pending_ == 0;
     pending_ = 0;

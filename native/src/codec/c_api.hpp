@@ -1,4 +1,4 @@
-// What the parts of the flat C interface share.
+// Code that the parts of the flat C interface share.
 #pragma once
 
 #include "uplink/base.hpp"
@@ -14,12 +14,12 @@ inline Allocator of(const uplink_allocator *a) {
   return a == nullptr ? Allocator() : Allocator{a->context, a->allocate, a->release};
 }
 
-// The handles are the classes of the C++ interface.
+// The handles are classes of the C++ interface.
 template <typename To, typename From> To *as(From *p) {
   return reinterpret_cast<To *>(p);
 }
 
-// number stores v, or a default for 0, if it fits.
+// number stores v, or the default if v is 0. It reports whether v is in range.
 template <typename T> bool number(int32_t v, int32_t otherwise, T *to) {
   if (v == 0) v = otherwise;
   *to = static_cast<T>(v);

@@ -16,18 +16,18 @@ struct DecoderImpl final : Decoder {
   Allocator allocator;
   DecoderConfig config;
   Stream s;
-  FrameRing decoded; // the frames of a payload
+  FrameRing decoded; // frames of the current payload
   FrameImpl calls[max_calls];
   FrameView views[max_calls];
   bool any = false;
   uint64_t newest = 0;
-  uint64_t processed = 0; // bit i: newest - 1 - i
+  uint64_t processed = 0; // bit i is set if payload newest - 1 - i was processed
   uint8_t epoch = 0;
-  uint64_t first = 0; // processed in the epoch
+  uint64_t first = 0; // first payload processed in the epoch
   uint64_t told = 0;
-  uint8_t trouble = 0; // 0 none, 1 baseline missing, 2 desync
+  uint8_t trouble = 0; // 0: none, 1: baseline missing, 2: desync
 
-  // Arrival is a payload that is being decoded.
+  // Arrival is the payload being decoded.
   struct Arrival {
     Header header;
     uint64_t n = 0;
@@ -94,7 +94,7 @@ Error Decoder::decode(Bytes payload, Call *calls, size_t *n) {
   if (e == Error::no_baseline && d.trouble == 0) d.trouble = 1;
   if (e == Error::desync) {
     d.trouble = 2;
-    d.s.accepted.clear(); // what was learned stays
+    d.s.accepted.clear(); // the learned state is kept
   }
   if (e == Error::ok) *n = d.take(a, calls);
   return e;
@@ -121,7 +121,7 @@ Error DecoderImpl::classify(Arrival &a) {
   return Error::ok;
 }
 
-// check_baseline learns what the encoder has learned before it coded the payload.
+// check_baseline learns the frames that the encoder had learned when it coded the payload.
 Error DecoderImpl::check_baseline(const Arrival &a) {
   uint64_t distance = a.header.distance;
   if (!any || distance > a.n || distance > s.reach) return Error::no_baseline;
@@ -158,7 +158,7 @@ bool DecoderImpl::decode_frames(Arrival &a, Bytes payload) {
   return decode_part(p, in);
 }
 
-// take stores the frames of a payload, and returns the number of calls.
+// take stores the frames of a payload, and returns the number of calls delivered.
 size_t DecoderImpl::take(const Arrival &a, Call *out) {
   uint64_t n = a.n, oldest = n + 1 - a.count, after = any ? newest + 1 : 0;
   if (a.type == Type::reset) {

@@ -10,9 +10,9 @@ namespace uplink::detail {
 
 namespace {
 
-constexpr size_t max_number = 40; // characters of a number, with its final zero
+constexpr size_t max_number = 40; // characters of a number, including the final zero
 
-// Words are the parts of a description between single spaces. next ends each one with a zero.
+// Words splits a description at single spaces. next terminates each word with a zero.
 class Words {
 public:
   explicit Words(char *text) : at_(text) {}
@@ -65,7 +65,7 @@ bool parse_real(const char *text, double *to) {
   return *end == 0;
 }
 
-// parse_steps reads bounds in steps of the resolution, which precedes them.
+// parse_steps reads bounds in steps of the resolution. The resolution must be parsed before.
 bool parse_steps(char *text, Field *f) {
   char *dots = std::strstr(text, "..");
   if (dots == nullptr) return false;
@@ -92,7 +92,7 @@ bool parse_option(const char *option, char *value, Field *f) {
   return f->velocity == value;
 }
 
-// parse_field reads a description, to which *f refers.
+// parse_field reads a description into *f, which refers to the text.
 bool parse_field(char *text, Field *f) {
   Words words(text);
   f->name = words.next();
@@ -107,7 +107,7 @@ bool parse_field(char *text, Field *f) {
   return true;
 }
 
-// is_described reports whether a field has a description: another one was read as something else.
+// is_described reports whether description is the field's own. If not, a part of it was misread.
 bool is_described(const Schema &s, size_t field, Bytes description) {
   char text[max_description];
   const size_t n = s.description(field, text, sizeof(text));

@@ -15,14 +15,14 @@ constexpr size_t max_held = 8;
 constexpr size_t max_copies = 8;
 
 struct EncoderImpl final : Encoder {
-  // Sent is what is known of a frame.
+  // Sent is the state of a sent frame.
   struct Sent {
-    bool payload = false; // a payload has its sequence
-    bool repeats = false; // the first frame of that was in an earlier one
-    uint8_t older = 0;    // frames before it in that payload
+    bool payload = false; // a payload has this sequence
+    bool repeats = false; // an earlier payload contains the first frame of that payload
+    uint8_t older = 0;    // number of frames before it in that payload
   };
 
-  // Attempt is a payload that may be sent.
+  // Attempt is a candidate for the payload to send.
   struct Attempt {
     uint64_t newest;
     size_t older;
@@ -34,7 +34,7 @@ struct EncoderImpl final : Encoder {
   EncoderConfig config;
   Stream s;
   Array<Sent> sent;
-  Array<uint8_t> alternative; // a payload without a baseline
+  Array<uint8_t> alternative; // the payload coded without a baseline
   uint64_t next_frame = 0;
   size_t held = 0;
   uint64_t base = 0;
@@ -44,8 +44,8 @@ struct EncoderImpl final : Encoder {
   uint64_t resolved = 0;
   uint64_t check_at = 0;
   uint64_t period = 1;
-  uint64_t starts[max_copies] = {}; // the first new frames of the last payloads, the newest first
-  size_t payloads = 0;              // of them
+  uint64_t starts[max_copies] = {}; // first new frames of the last payloads, the newest payload first
+  size_t payloads = 0;              // number of entries in starts
 
   Sent &at(uint64_t sequence) { return sent[static_cast<size_t>(sequence) & (sent.size() - 1)]; }
   uint64_t kept() const { return config.ring + kept_beyond_ring; }
@@ -132,7 +132,7 @@ Error Encoder::flush(Buffer to, size_t *size) {
     a.based = e.has_base && a.newest - e.base <= e.s.reach;
     if (a.based) e.s.learn_to(e.base);
     a.hashed = a.based && a.newest >= e.check_at;
-    // Frames are after the baseline.
+    // All frames must be newer than the baseline.
     if (a.based && fresh > a.newest - e.base) continue;
     a.older = fresh - 1 + (a.based ? e.copies(a.newest, fresh) : 0);
     *size = e.choose(a, to.data, capacity);
@@ -145,19 +145,20 @@ Error Encoder::flush(Buffer to, size_t *size) {
     return Error::ok;
   }
   if (e.held == 0) return Error::ok;
-  e.held--; // the oldest one is never sent
+  e.held--; // the oldest frame is never sent
   return Error::too_small;
 }
 
 namespace {
 
-// copies returns how many frames of earlier payloads a payload repeats.
+// copies returns how many frames of earlier payloads to repeat.
 size_t EncoderImpl::copies(uint64_t newest, size_t fresh) const {
   size_t n = config.copies < payloads ? config.copies : payloads;
   if (n == 0) return 0;
   uint64_t oldest = starts[n - 1];
   uint64_t first_new = newest + 1 - fresh;
-  uint64_t most = newest - base < max_calls ? newest - base : max_calls; // frames of the payload
+  uint64_t most =
+      newest - base < max_calls ? newest - base : max_calls; // maximum number of frames of the payload
   if (most > fresh && oldest < first_new) {
     uint64_t count = first_new - oldest;
     return static_cast<size_t>(count < most - fresh ? count : most - fresh);
@@ -165,7 +166,8 @@ size_t EncoderImpl::copies(uint64_t newest, size_t fresh) const {
   return 0;
 }
 
-// code writes a payload and returns its size, 0 if it does not fit. *bare is the size without a hash.
+// code writes a payload and returns its size, 0 if it does not fit. *bare is set to the size
+// without a hash.
 size_t EncoderImpl::code(const Attempt &a, uint8_t *to, size_t capacity, size_t *bare) {
   Header h;
   h.rpc = config.rpc;
@@ -197,8 +199,8 @@ size_t EncoderImpl::code(const Attempt &a, uint8_t *to, size_t capacity, size_t 
   return size;
 }
 
-// choose writes the best payload: without the hash if it does not fit, and without a baseline if that is
-// shorter.
+// choose writes the best payload. It omits the hash if the payload would not fit, and the baseline
+// if the payload is then shorter.
 size_t EncoderImpl::choose(Attempt &a, uint8_t *to, size_t capacity) {
   size_t bare, size = code(a, to, capacity, &bare);
   if (size == 0 && a.hashed) {
@@ -303,7 +305,7 @@ void EncoderImpl::processed(uint64_t q) {
 void EncoderImpl::new_epoch() {
   epoch = (epoch + 1) & 7;
   has_base = acked = false;
-  resolved = next_frame - held; // no payload contains these
+  resolved = next_frame - held; // no payload contains the held frames
   s.reset();
 }
 

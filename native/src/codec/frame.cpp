@@ -24,7 +24,7 @@ void reset(const SchemaImpl &s, const FrameView &f) {
     }
     for (size_t k = 0; k < i.components; k++) {
       bool index = i.kind == Kind::quat && k == 0;
-      int32_t v = index ? 3 : 0; // the identity
+      int32_t v = index ? 3 : 0; // identity
       if (i.is_vector()) v = i.lo > 0 ? i.lo : i.hi < 0 ? i.hi : 0;
       f.c[i.first + k] = v;
     }
@@ -161,7 +161,7 @@ void restore_direction(const FieldInfo &f, const int32_t *c, double *v) {
   normalize(v, 3);
 }
 
-// of returns a field of a frame if it has n values of the right sort, or null.
+// of returns a field of a frame, or null if it does not have n values of this type.
 const FieldInfo *of(const FrameImpl &f, size_t field, size_t n, bool integers) {
   if (field >= f.schema->infos.size()) return nullptr;
   const FieldInfo &i = f.schema->infos[field];

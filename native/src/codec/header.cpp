@@ -6,7 +6,7 @@ namespace uplink::detail {
 
 namespace {
 
-// HeaderBits writes numbers from their most significant bit, as short headers have them.
+// HeaderBits writes numbers from their most significant bit, as short headers require.
 struct HeaderBits {
   uint64_t value = 0;
   int count = 0;
@@ -17,11 +17,11 @@ struct HeaderBits {
   }
 };
 
-// ShortReader reads them.
+// ShortReader reads numbers written by HeaderBits.
 struct ShortReader {
   const uint8_t *data;
   size_t size;
-  size_t at = 0; // in bits
+  size_t at = 0; // position in bits
   bool failed = false;
 
   uint16_t bits(int n) {
@@ -54,7 +54,7 @@ bool parse_short(const uint8_t *b, size_t n, Header *h) {
         rpc = r.bits(1);
         if (rpc == 1) {
           rpc = r.bits(2);
-          if (rpc == 0) return false; // the RPC is above 3
+          if (rpc == 0) return false; // the RPC number is above 3
         }
       }
     }
@@ -144,12 +144,12 @@ uint64_t mask(unsigned n) {
   return n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
 }
 
-// gap_bytes returns the number of bytes of a window that is no single run, after its first byte.
+// gap_bytes returns the number of bytes after the first byte of a window that is not a single run.
 size_t gap_bytes(unsigned length) {
   return (length < 5 ? 7 : length + 2u) / 8;
 }
 
-// one_run reports whether the missing bits are one run of 1 to 7 that begins below bit 32.
+// one_run reports whether the missing bits form one run of 1 to 7 bits that begins below bit 32.
 bool one_run(uint64_t missing, unsigned *first, unsigned *size) {
   unsigned i = 0;
   while ((missing >> i & 1) == 0) i++;
@@ -173,7 +173,7 @@ size_t write_gaps(const AckForm &a, uint64_t missing, uint8_t *to) {
   return 1 + n;
 }
 
-// read_gaps sets the window of an ack. It returns the number of bytes, 0 if there are too few.
+// read_gaps sets the window of an ack. It returns the number of bytes read, 0 if there are too few.
 size_t read_gaps(AckForm &a, const uint8_t *b, size_t n) {
   if (n < 1) return 0;
   unsigned size = b[0] >> 5;

@@ -72,7 +72,7 @@ void RangeDecoder::fill() {
 unsigned RangeDecoder::symbol(const uint16_t *cumulative) {
   uint64_t r = range_ >> 16, x = code_ / r;
   if (x > 65535) x = 65535;
-  // Quarters of what is left are compared without branches, which would be hard to predict.
+  // Bisects without branches, which would be hard to predict.
   const uint16_t *at = cumulative;
   for (size_t step = 16; step > 0; step /= 4)
     at += step * (static_cast<size_t>(at[step] <= x) + static_cast<size_t>(at[2 * step] <= x) +

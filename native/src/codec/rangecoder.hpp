@@ -9,8 +9,8 @@ namespace uplink::detail {
 // RangeEncoder writes decisions, symbols and raw bits to a buffer.
 class RangeEncoder {
 public:
-  // begin starts after size bytes of a buffer. The low bits of the last of them that are free, if
-  // any, become part of the code.
+  // begin starts after size bytes of a buffer. Free low bits of the last of these bytes become part
+  // of the code.
   void begin(uint8_t *out, size_t size, size_t capacity, int free_bits) {
     out_ = out;
     capacity_ = capacity;
@@ -51,7 +51,7 @@ public:
     }
   }
 
-  // finish returns the number of bytes in the buffer; 0 if it is too small.
+  // finish returns the number of bytes in the buffer; 0 if the buffer is too small.
   size_t finish();
 
 private:
@@ -72,21 +72,23 @@ private:
   }
 
   uint64_t low_ = 0;
-  uint64_t over_ = 0; // 1 if low ran over since bytes were written: these are one more
+  uint64_t over_ =
+      0; // carry: 1 if low overflowed since bytes were written, so these must be incremented by one
   uint64_t range_ = 0;
   uint8_t *out_ = nullptr;
   size_t size_ = 0;
   size_t start_ = 0;
   size_t capacity_ = 0;
-  bool header_ = false; // the byte at start_ belongs to the header too
+  bool header_ = false; // the byte at start_ also contains a part of the header
   bool failed_ = false;
 };
 
-// RangeDecoder is the counterpart of RangeEncoder. It accepts any bytes; finish tells whether they
-// are what an encoder writes.
+// RangeDecoder is the counterpart of RangeEncoder. It accepts any bytes. finish reports whether an
+// encoder can have written them.
 class RangeDecoder {
 public:
-  // begin reads from data, whose first byte has free_bits bits of the code if that is not 0.
+  // begin reads from data. If free_bits is not 0, the code begins in the free_bits low bits of the
+  // first byte.
   void begin(const uint8_t *data, size_t size, int free_bits);
 
   bool decide(uint32_t chance_of_0) {
@@ -103,7 +105,7 @@ public:
   uint64_t raw(unsigned n);
 
   bool failed() const { return failed_; }
-  // finish reports whether the whole input was used, and is canonical.
+  // finish reports whether the input was used completely and is canonical.
   bool finish() const;
 
 private:

@@ -30,7 +30,7 @@ unsigned read_truncated(BitReader &r, unsigned limit) {
   return value;
 }
 
-// write_group reports whether the numbers fit.
+// write_group writes the numbers of a group, and reports whether they fit.
 bool write_group(BitWriter &w, const int64_t *d, size_t n, int limit) {
   uint64_t most = 0;
   for (size_t i = 0; i < n; i++) {
@@ -114,7 +114,7 @@ void read_numbers(const FieldInfo &f, BitReader &r, const int32_t *base, int64_t
   }
 }
 
-// part_bytes is the number of bytes of component i of an integer field.
+// part_bytes returns the number of bytes of component i of an integer field.
 int part_bytes(const FieldInfo &f, size_t i) {
   return (f.part_width(i) + 7) / 8;
 }

@@ -17,7 +17,7 @@ constexpr int32_t default_bound = (1 << 23) - 1;
 constexpr double max_bound = 2147483647.0;
 constexpr int64_t max_factor = (INT64_C(1) << 40) - 1;
 
-// steps rounds a value to a number of steps.
+// steps converts a value to a number of steps, rounded.
 bool steps(double v, double resolution, int32_t *out) {
   double x = std::floor(v * (1 / resolution) + 0.5);
   if (!(x >= -max_bound && x <= max_bound)) return false;
@@ -25,7 +25,7 @@ bool steps(double v, double resolution, int32_t *out) {
   return true;
 }
 
-// fill checks a field and fills in its defaults.
+// fill checks a field and sets its defaults.
 bool fill(const Field &f, FieldInfo &out) {
   out.kind = f.kind;
   out.velocity_scale = f.velocity_scale;
@@ -93,7 +93,7 @@ bool fill(const Field &f, FieldInfo &out) {
   return true;
 }
 
-// link resolves the velocities. It returns the field that is not valid, or n.
+// link resolves the velocities. It returns the index of the invalid field, or n.
 size_t link(const Field *fields, SchemaImpl &s) {
   size_t n = s.infos.size();
   for (size_t i = 0; i < n; i++) {
@@ -107,7 +107,7 @@ size_t link(const Field *fields, SchemaImpl &s) {
         s.infos[static_cast<size_t>(f.velocity)].values != wanted)
       return i;
   }
-  for (size_t i = 0; i < n; i++) { // a cycle never ends
+  for (size_t i = 0; i < n; i++) { // a cycle would not end
     size_t length = 0;
     for (int k = s.infos[i].velocity; k >= 0; k = s.infos[static_cast<size_t>(k)].velocity) {
       if (++length > n) return i;
@@ -124,7 +124,7 @@ int64_t factor_of(const SchemaImpl &s, const FieldInfo &f) {
   return v > max_factor || v < -max_factor ? 0 : v;
 }
 
-// number writes the fewest digits that read back as v, as values.md has it (V-8).
+// number writes the fewest digits that parse to v, as V-8 of values.md requires.
 void number(Text &t, const char *name, double v) {
   t.add(name);
   char b[40];
@@ -208,7 +208,7 @@ void bound(const FieldInfo &f, size_t i, int32_t *lo, int32_t *hi) {
   *hi = w == 32 ? INT32_MAX : static_cast<int32_t>((INT64_C(1) << (has_sign ? w - 1 : w)) - 1);
 }
 
-// lay_out numbers components and byte strings, and checks the limits of the whole.
+// lay_out assigns components and byte strings to fields, and checks the limits of the schema.
 bool lay_out(SchemaImpl &s) {
   size_t components = 0, strings = 0, factors = 0, binary = 0;
   for (FieldInfo &f : s.infos) {

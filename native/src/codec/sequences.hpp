@@ -22,7 +22,7 @@ public:
     size_t p = place(sequence);
     return (words_[p / 64] >> p % 64 & 1) != 0;
   }
-  // below returns the sequences from top down: bit i is that of top - i.
+  // below returns the set of the newest sequences up to top. Bit i stands for top - i.
   uint64_t below(uint64_t top) const {
     size_t p = place(top), word = p / 64, shift = p % 64;
     uint64_t v = words_[word] >> shift;
@@ -42,14 +42,14 @@ public:
   }
 
 private:
-  // place descends, so that below needs no reversal.
+  // place returns descending positions, so that below needs no reversal.
   size_t place(uint64_t sequence) const { return size_ - 1 - (static_cast<size_t>(sequence) & (size_ - 1)); }
 
   Array<uint64_t> words_;
   size_t size_ = 0;
 };
 
-// capacity_for returns the least power of two from 128 on that is n or more.
+// capacity_for returns the lowest power of two that is at least n and at least 128.
 inline size_t capacity_for(size_t n) {
   size_t c = 128;
   while (c < n) c *= 2;

@@ -38,7 +38,8 @@ void Stream::accept(uint64_t sequence, size_t size, bool repeats) {
 void Stream::learn_to(uint64_t sequence) {
   if (!adaptive) return;
   if (empty) return;
-  if (newest + 1 > unlearned + frames.size()) unlearned = newest + 1 - frames.size(); // none is older
+  if (newest + 1 > unlearned + frames.size())
+    unlearned = newest + 1 - frames.size(); // no older frame is stored
   for (uint64_t last = sequence < newest ? sequence : newest; unlearned <= last; unlearned++) {
     uint64_t mask = accepted.below(unlearned);
     if ((mask & 1) == 0) continue;

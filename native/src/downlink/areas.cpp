@@ -14,18 +14,18 @@ namespace {
 
 constexpr size_t max_types = 16;
 constexpr size_t max_members = 2048;
-constexpr uint16_t no_slot = max_members; // that of objects whose groups are not in the message
+constexpr uint16_t no_slot = max_members; // slot of objects whose groups are not in the message
 constexpr size_t max_group = 264;
-constexpr size_t max_free = 1024; // sets of a type that are kept for reuse
+constexpr size_t max_free = 1024; // maximum number of sets of a type that are kept for reuse
 constexpr uint64_t max_part = 1 << 20;
 constexpr uint64_t max_entered = 512;
-constexpr uint64_t keep_messages = 28; // messages that are kept before the newest baseline,
-constexpr uint64_t late_baselines = 3; // or these and the references, if their step is known
+constexpr uint64_t keep_messages = 28; // number of messages kept before the newest baseline,
+constexpr uint64_t late_baselines = 3; // or this many plus the references, if their step is known
 constexpr uint64_t check_every = 64;
 
 struct AreaType;
 
-// List grows.
+// List is an array that grows.
 template <typename T> struct List {
   Array<T> items;
   size_t n = 0;
@@ -44,17 +44,17 @@ template <typename T> struct List {
   T *end() { return items.data() + n; }
 };
 
-// Ages are by how many snapshots objects are older than their message.
+// Ages is the number of snapshots by which each object is older than its message.
 struct Ages {
   List<uint64_t> of;
-  bool any = false; // one is above 0
+  bool any = false; // at least one age is above 0
 };
 
 // Group is a set that several messages may contain.
 struct Group {
   Set set;
   AreaType *type = nullptr;
-  size_t used = 0; // by messages
+  size_t used = 0; // number of messages that use it
   Group *next = nullptr;
 };
 
@@ -63,16 +63,16 @@ struct AreaType {
   Part part;
   Group *free = nullptr;
   size_t free_n = 0;
-  Set one, before; // an object that entered, and the same in the baseline
+  Set one, before; // an object that entered, and its version in the baseline
   Set shown, merged;
-  Ages ages, merged_ages; // of shown and merged
+  Ages ages, merged_ages; // ages of the objects in shown and merged
 };
 
 // Member is a group in a message.
 struct Member {
   uint16_t slot = 0;
-  uint64_t age = 0;   // how much older the message is of which it is; 0 if it is up to date
-  uint32_t order = 0; // in its message
+  uint64_t age = 0;   // distance to the message that contains the group; 0: up to date
+  uint32_t order = 0; // position in its message
   Group *group = nullptr;
 };
 
@@ -88,12 +88,12 @@ struct Entry {
   uint64_t distance = 0;
   uint32_t size = 0;
   uint16_t slot = 0;
-  bool entered = false; // objects that entered follow
+  bool entered = false; // entered objects follow
   bool counted = false; // later messages may refer to it
-  bool skipped = false; // the baseline is missing
+  bool skipped = false; // its baseline is missing
 };
 
-// Shown is an object of a visible group. The order of keys is that of ids, then of precedence.
+// Shown is an object of a visible group. Keys are ordered by id, then by precedence.
 struct Shown {
   uint64_t key = 0;
   const Set *set = nullptr;
@@ -112,11 +112,11 @@ struct AreaDecoderImpl final : AreaDecoder {
   // The message that is being decoded:
   uint64_t n = 0, distance = 0;
   List<Member> members, visible;
-  List<Member> last; // what the newest message shows, by slot
+  List<Member> last; // groups that the newest message shows, by slot
   List<Entry> entries;
   List<Shown> order;
   size_t objects = 0;
-  uint64_t step = 0;    // the maximum of its groups, 0 without references
+  uint64_t step = 0;    // maximum step of the references of its groups, 0: no references
   bool partial = false; // objects of the view are missing
 
   AreaDecoderImpl() = default;
@@ -150,7 +150,7 @@ struct AreaDecoderImpl final : AreaDecoder {
   Error decode_entry(const Entry &e, Bytes *rest);
   Error entered(const Entry &e, Set *set, Bytes *rest);
   Error one_object(const Entry &e, Bytes coded, bool delta, Set *set);
-  // source returns the distance to the message that objects that entered were in.
+  // source returns the distance to the message that contained the entered objects.
   uint64_t source(const Entry &e) const { return e.distance > 0 ? e.distance : distance; }
   bool find_object(const Entry &e, uint16_t id);
   Error merge();
@@ -171,7 +171,7 @@ uint64_t read_count(BitReader *bits, int digit) {
   return max_part;
 }
 
-// read_varint reports whether b begins with a varint, and removes it.
+// read_varint removes a varint from the start of b, and reports whether there is one.
 bool read_varint(Bytes *b, uint64_t *v) {
   *v = 0;
   for (size_t i = 0; i < b->size && i < 10; i++) {
@@ -250,7 +250,7 @@ void sort_by_slot(List<Member> *list) {
   });
 }
 
-// find returns the group of a slot in the message that is older by a distance, or null.
+// find returns the group of a slot in the message that is distance messages older, or null.
 Group *AreaDecoderImpl::find(uint64_t back, uint16_t slot) {
   Message *m = at(back);
   if (m == nullptr) return nullptr;
@@ -258,8 +258,8 @@ Group *AreaDecoderImpl::find(uint64_t back, uint16_t slot) {
   return found != m->members.end() && found->slot == slot ? found->group : nullptr;
 }
 
-// keep adds a group to the message. A message of few bytes can refer to many objects, also to the same
-// ones more than once.
+// keep adds a group to the message. It bounds the work, because a short message can refer to many
+// objects, and to the same ones more than once.
 Error AreaDecoderImpl::keep(const Member &m, bool counted) {
   if (objects + m.group->set.size() > uplink::max_objects * types_n) return Error::malformed;
   if (!visible.add(allocator, m)) return Error::no_memory;
@@ -268,8 +268,8 @@ Error AreaDecoderImpl::keep(const Member &m, bool counted) {
   return !counted || members.add(allocator, m) ? Error::ok : Error::no_memory;
 }
 
-// keep_before adds what the newest message shows in a slot, if the message that is being decoded is
-// newer, and not so much that the slot may have another group since.
+// keep_before adds the group that the newest message shows in a slot. It does so only if the
+// current message is newer, but not so much newer that the slot may contain another group.
 Error AreaDecoderImpl::keep_before(uint16_t slot) {
   const Member *found = std::lower_bound(last.begin(), last.end(), slot, below);
   if (n < received.next || n + 1 - received.next > max_distance || found == last.end() ||
@@ -290,7 +290,7 @@ Error AreaDecoderImpl::add_entry(BitReader *bits, Entry e) {
   return entries.add(allocator, e) ? Error::ok : Error::no_memory;
 }
 
-// member reads the code of a member of the baseline's message.
+// member reads the code of a group that the baseline's message contains.
 Error AreaDecoderImpl::member(BitReader *bits, const Member &m) {
   if (bits->bits(1) == 1) {
     Entry e;
@@ -305,7 +305,7 @@ Error AreaDecoderImpl::member(BitReader *bits, const Member &m) {
   return Error::ok;
 }
 
-// entry reads an entry of another member.
+// entry reads the entry of a group that the baseline's message does not contain.
 Error AreaDecoderImpl::entry(BitReader *bits, uint64_t kind) {
   const uint64_t slot = read_count(bits, 5);
   if (slot >= max_members || visible.n + entries.n >= max_members) return Error::malformed;
@@ -336,7 +336,7 @@ Error AreaDecoderImpl::entry(BitReader *bits, uint64_t kind) {
   return add_entry(bits, e);
 }
 
-// keyframe reads an entry whose set has no baseline.
+// keyframe reads the entry of a group without a baseline.
 Error AreaDecoderImpl::keyframe(BitReader *bits, Entry e) {
   const uint64_t type = read_count(bits, 2);
   if (type >= types_n) return Error::malformed;
@@ -344,7 +344,7 @@ Error AreaDecoderImpl::keyframe(BitReader *bits, Entry e) {
   return add_entry(bits, e);
 }
 
-// find_object copies the object with an id in the baseline's message.
+// find_object copies the object with an id from the baseline's message.
 bool AreaDecoderImpl::find_object(const Entry &e, uint16_t id) {
   Message *m = at(source(e));
   if (m == nullptr) return false;
@@ -378,7 +378,7 @@ Error AreaDecoderImpl::one_object(const Entry &e, Bytes coded, bool delta, Set *
   return set->insert(t.one.object(0), t.one.row(0)) ? Error::ok : Error::malformed;
 }
 
-// entered decodes the objects that entered a group, or passes over them if set is null.
+// entered decodes the objects that entered a group, or skips them if set is null.
 Error AreaDecoderImpl::entered(const Entry &e, Set *set, Bytes *rest) {
   uint64_t count = 0;
   if (!read_varint(rest, &count) || count > max_entered) return Error::malformed;
@@ -424,7 +424,7 @@ Error AreaDecoderImpl::decode_entry(const Entry &e, Bytes *rest) {
     if (references[i] == nullptr) return missing();
   }
   step = std::max(step, own_step);
-  // Its place in the list is there before the group is taken.
+  // Grows the list before the group is acquired, so that the group is not lost without memory.
   if (!visible.add(allocator, {})) return Error::no_memory;
   visible.n--;
   Group *g = take(&t);
@@ -440,7 +440,7 @@ Error AreaDecoderImpl::decode_entry(const Entry &e, Bytes *rest) {
   return e.entered ? entered(e, &g->set, rest) : Error::ok;
 }
 
-// merge collects the visible objects, by type and ascending id.
+// merge collects the visible objects by type, in ascending order of ids.
 Error AreaDecoderImpl::merge() {
   if (objects > max_objects) return Error::no_memory;
   for (size_t i = 0; i < visible.n; i++) visible.items[i].order = static_cast<uint32_t>(i);

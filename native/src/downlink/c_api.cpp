@@ -171,7 +171,7 @@ namespace {
 
 static_assert(sizeof(uplink_pose) == sizeof(uplink::Pose), "a pose is that of interpolate.hpp");
 
-// Smoothing of C, and its allocator.
+// Smoothing in the C interface, with its allocator.
 struct HeldSmoother {
   uplink::Allocator allocator;
   uplink::Smoother smoother;

@@ -1,4 +1,4 @@
-// What the flat C interfaces of worlds share.
+// Code that the flat C interfaces of worlds share.
 #pragma once
 
 #include "src/codec/c_api.hpp"
@@ -24,7 +24,7 @@ inline uplink_interpolator_stats of(const InterpolatorStats &s) {
   return {s.added, s.late, s.duplicate, s.restarts, s.hitches, s.starved, s.delay};
 }
 
-// config_of reports whether numbers are in range.
+// config_of reports whether the numbers are in range.
 bool config_of(const uplink_interpolator_config &c, InterpolatorConfig *to);
 
 } // namespace uplink::detail::c_api

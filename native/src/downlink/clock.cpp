@@ -8,10 +8,10 @@ namespace {
 
 constexpr int64_t second = 1000000000, ms = 1000000;
 constexpr int64_t min_rate = Line::one / 4, max_rate = 2 * Line::one;
-constexpr int64_t exact = Line::one / 100;  // a rate that differs from one by less counts as one
-constexpr int64_t changed = Line::one / 25; // of the quick rate, so that the precise one does not count
+constexpr int64_t exact = Line::one / 100;  // a rate closer to one than this counts as one
+constexpr int64_t changed = Line::one / 25; // difference above which the quick rate is used
 constexpr int period_bins = 5;
-constexpr int64_t silence = 3; // a slope across so many times the shortest span does not count
+constexpr int64_t silence = 3; // a slope across more than this many times the shortest span is ignored
 constexpr int64_t limit = int64_t{1} << 61;
 
 } // namespace
@@ -50,7 +50,8 @@ void Line::put(Point p) {
   }
 }
 
-// measure measures the rate by the complete bins: the quick one, unless the precise one is near it.
+// measure measures the rate from the complete bins. It uses the quick rate only if it is far from
+// the precise one.
 void Line::measure() {
   int64_t quick = 0, precise = 0;
   if (!slope(quick_lag, quick_pairs, &quick)) return;
@@ -61,8 +62,8 @@ void Line::measure() {
   rate_ = std::clamp(rate, min_rate, max_rate);
 }
 
-// slope sets the median slope between the newest bins and those that are lag older, and reports whether there
-// are more than half of the pairs.
+// slope sets the median slope between the newest bins and the bins that are lag older. It reports
+// whether more than half of the pairs exist.
 bool Line::slope(int lag, int pairs, int64_t *rate) const {
   int64_t slopes[precise_pairs];
   int n = 0;
@@ -70,7 +71,8 @@ bool Line::slope(int lag, int pairs, int64_t *rate) const {
     const Point &to = ring_[i % bins], &from = ring_[(i - lag) % bins];
     const int64_t span = to.at - from.at;
     if (span <= 0 || span > silence * lag * bin_) continue;
-    const int64_t rise = std::min(to.server - from.server, 2 * max_rate / one * span); // more would overflow
+    const int64_t rise =
+        std::min(to.server - from.server, 2 * max_rate / one * span); // limited, because more would overflow
     slopes[n++] = rise * one / span;
   }
   if (n <= pairs / 2) return false;
@@ -114,7 +116,7 @@ void Playback::limit(int64_t at) {
 
 void ServerClock::observe(uint64_t now, uint64_t server) {
   constexpr int64_t max_jump = 1000000000;
-  constexpr uint64_t limit = uint64_t{1} << 61; // no difference overflows below it
+  constexpr uint64_t limit = uint64_t{1} << 61; // differences of times below it cannot overflow
   if (server > limit || now > limit) return;
   const detail::Point p = {static_cast<int64_t>(now), static_cast<int64_t>(server)};
   if (!started_ || (p.server > newest_ && (p.at - p.server) - (arrived_ - newest_) < -max_jump)) {
@@ -130,7 +132,7 @@ void ServerClock::observe(uint64_t now, uint64_t server) {
       since_ = p.at;
       lag_ = line_.at(p.at) - p.server;
     }
-    if (probing_) { // the line stays until the probe ends
+    if (probing_) { // the line stays unchanged until the probe ends
       line_.raise(p);
       line_.put(p);
       compare(p);
@@ -143,7 +145,8 @@ void ServerClock::observe(uint64_t now, uint64_t server) {
   arrived_ = p.at;
 }
 
-// compare adds a packet to the probe. When it ends, the line restarts if the server stood still.
+// compare adds a packet to the probe. If the server stood still during the probe, the line restarts
+// at its end.
 void ServerClock::compare(detail::Point p) {
   if (line_.through(p, probe_.at) > probe_.server) probe_ = p;
   if (p.at - since_ < line_.bin()) return;

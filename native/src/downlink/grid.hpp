@@ -1,4 +1,4 @@
-// The nearest of the objects that move. docs/spec/snapshots.md, 8.
+// Search for the nearest moving object. docs/spec/snapshots.md, 8.
 #pragma once
 
 #include "src/base/memory.hpp"
@@ -6,7 +6,7 @@
 
 namespace uplink::detail::downlink {
 
-// Grid finds the minimum of a quarter of the squared distances, within reach.
+// Grid finds the minimum of a quarter of the squared distances within reach.
 class Grid {
 public:
   // create makes room for n objects.
@@ -16,7 +16,7 @@ public:
     searching_ = listed_ = false;
   }
   void add(const Int (&position)[3]);
-  // search begins: from now on closest may be called.
+  // search prepares for calls of closest.
   void search(Int reach);
   Int closest(const Int (&position)[3]) const;
 
@@ -29,8 +29,8 @@ private:
     Int at[3];
   };
   Array<Position> at_;
-  Array<uint32_t> next_;  // 1 + the next object of its list
-  Array<uint32_t> heads_; // 1 + the first object of a list
+  Array<uint32_t> next_;  // 1 + index of the next object in its list
+  Array<uint32_t> heads_; // 1 + index of the first object of a list
   size_t n_ = 0;
   int bits_ = 0;
   Int reach_, inverse_;

@@ -1,4 +1,4 @@
-// Integers of 64 bits that wrap, and functions of them. docs/spec/snapshots.md, 1.
+// 64-bit integers that wrap, and functions on them. docs/spec/snapshots.md, 1.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace uplink::detail::downlink {
 
-// Int is an integer whose operations wrap and whose right shift is arithmetic: signed overflow is
-// undefined in C++.
+// Int is an integer whose operations wrap and whose right shift is arithmetic. Signed overflow
+// would be undefined in C++.
 struct Int {
   int64_t v = 0;
 
@@ -84,7 +84,7 @@ constexpr Int greatest(Int a, Int b) {
 constexpr Int clamp(Int a, Int lo, Int hi) {
   return least(greatest(a, lo), hi);
 }
-// modulo is the remainder, 0 or above, of a division by n > 0.
+// modulo returns v modulo n > 0, at least 0.
 constexpr Int modulo(Int a, Int n) {
   const Int r = {a.v % n.v};
   return r < 0 ? r + n : r;
@@ -92,18 +92,18 @@ constexpr Int modulo(Int a, Int n) {
 constexpr Int wrap(Int d, Int n) {
   return modulo(d + n / 2, n) - n / 2;
 }
-// sign3 is 0 for 0, 1 above and 2 below.
+// sign3 returns 0 for 0, 1 for positive and 2 for negative numbers.
 constexpr Int sign3(Int a) {
   return a > 0 ? 1 : a < 0 ? 2 : 0;
 }
-// part is 1/i in Q16, 0 for 0.
+// part returns 1/i in Q16, 0 for 0.
 constexpr Int part(Int i) {
   return i == 0 ? Int{0} : (65536 + i / 2) / i;
 }
 
-Int root(Int v); // floor of the square root
+Int root(Int v); // square root, rounded down
 
-// log is a binary logarithm in Q8.
+// log returns a binary logarithm in Q8.
 inline Int log(Int v) {
   const uint64_t x = bits_of(absolute(v) + 12);
   const int n = bit_length(x);
@@ -117,7 +117,7 @@ constexpr Int level(Int s) {
 
 constexpr size_t terms = 16;
 
-// predict is the weighted sum of terms. Weights are Q16.
+// predict returns the weighted sum of terms. Weights are in Q16.
 inline Int predict(const int32_t (&w)[terms], const Int (&x)[terms]) {
   Int sum = 0;
   for (size_t i = 0; i < terms; i++) sum += Int{w[i]} * x[i];

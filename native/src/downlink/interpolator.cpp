@@ -1,4 +1,4 @@
-// Snapshots between which poses are interpolated. docs/interpolation.md. Nothing of it is sent.
+// Interpolation of poses between snapshots. docs/interpolation.md. It has no wire format.
 #include <algorithm>
 #include <cmath>
 
@@ -15,23 +15,23 @@ namespace {
 
 constexpr uint64_t ms = 1000000, second = 1000000000, hour = 3600 * second;
 constexpr size_t max_snapshots = 1024;
-constexpr int restart_after = 3; // snapshots in succession that are older by a gap
+constexpr int restart_after = 3; // number of consecutive snapshots older by a gap
 constexpr double nearly_same = 1 - 1e-6;
 
 struct Held {
   int64_t time = 0;
   Set set;
-  Array<double> poses; // the values of each object's fields, then its teleports
+  Array<double> poses; // values of each object's pose fields, followed by its teleports
 };
 
-// Target is a part of a pose.
+// Target is the part of a pose that a field sets.
 enum class Target : uint8_t { position, velocity, orientation, angles, numbers };
 
-// Part is a field whose values are values of a pose.
+// Part maps the values of a field to values of a pose.
 struct Part {
   size_t field = 0;
   Target target = Target::position;
-  size_t first = 0; // value of the target
+  size_t first = 0; // first value in the target
   size_t n = 0;
 
   double *of(Pose *p) const {
@@ -40,12 +40,12 @@ struct Part {
   }
 };
 
-// Fields are the fields of a pose.
+// Fields are the fields of a type that form the pose.
 struct Fields {
   Part parts[3 + max_blended];
   size_t n = 0;
-  size_t angles = 0, numbers = 0; // used
-  int teleports = -1;             // field
+  size_t angles = 0, numbers = 0; // number of angles and numbers in use
+  int teleports = -1;             // index of the field
 };
 
 struct InterpolatorImpl final : Interpolator {
@@ -56,19 +56,19 @@ struct InterpolatorImpl final : Interpolator {
   Frame *frame = nullptr;
   Timeline line;
   Array<Held> memory;
-  Array<Held *> held;  // oldest first
-  Array<Held *> spare; // the others
+  Array<Held *> held;  // stored snapshots, oldest first
+  Array<Held *> spare; // unused entries
   size_t held_n = 0, spare_n = 0;
-  int older = 0; // consecutive snapshots older than the newest by a gap
+  int older = 0; // number of consecutive snapshots older than the newest by a gap
   bool starved = false;
-  int64_t played = 0; // the newest now of play
+  int64_t played = 0; // latest now passed to play
   InterpolatorStats counts;
-  Array<Pose> shown; // of the last sample
+  Array<Pose> shown; // poses of the last sample
 
   Error setup(const InterpolatorConfig &c);
   bool load(Held *to, const Objects &o);
   Pose pose(const int32_t *row);
-  // The poses of snapshots that are kept have the values alone that objects have, stride of them.
+  // Poses of stored snapshots contain only the values that objects have, stride of them.
   void pack(Held *h, size_t i, Pose p) const;
   Pose unpack(const Held &h, size_t i) const;
   size_t stride() const;
@@ -128,7 +128,7 @@ void slerp(const double (&from)[4], const double (&to)[4], double f, double (&ou
   unit(sum, out);
 }
 
-// cubic is the Hermite interpolation of positions and velocities, and its derivative.
+// cubic computes the Hermite interpolation of positions and velocities, and its derivative.
 void cubic(const Pose &a, const Pose &b, double f, double dt, Pose *out) {
   const double g = 1 - f;
   for (int i = 0; i < 3; i++) {
@@ -139,7 +139,7 @@ void cubic(const Pose &a, const Pose &b, double f, double dt, Pose *out) {
   }
 }
 
-// turn returns the turn from a to b the short way round, in degrees.
+// turn returns the turn from a to b in the shorter direction, in degrees.
 double turn(double a, double b) {
   const double d = std::remainder(b - a, 360);
   return d == d ? (d == 180 ? -180 : d) : 0;
@@ -153,12 +153,12 @@ void mix_values(const Pose &a, const Pose &b, double f, Pose *out) {
   for (size_t i = 0; i < max_pose_numbers; i++) out->numbers[i] = (1 - f) * a.numbers[i] + f * b.numbers[i];
 }
 
-// blend sets the pose at the share f, 0 to 1, of the time dt between a and b, in s.
+// blend sets the pose at fraction f, 0 to 1, of the time dt in s from a to b.
 void blend(Interpolation m, const Pose &a, const Pose &b, double f, double dt, Pose *out) {
   if (f <= 0 || a.teleports != b.teleports) return;
   mix_values(a, b, f, out);
   slerp(a.orientation, b.orientation, f, out->orientation);
-  // A cubic would move an object out and back that starts or stops at the same position.
+  // If an object starts or stops at the same position, a cubic would move it away and back.
   const bool rests = equal(a.position, b.position) && (is_zero(a.velocity) || is_zero(b.velocity));
   if (m == Interpolation::hermite && !rests) {
     cubic(a, b, f, dt, out);
@@ -168,7 +168,7 @@ void blend(Interpolation m, const Pose &a, const Pose &b, double f, double dt, P
   mix(a.velocity, 1 - f, b.velocity, f, out->velocity);
 }
 
-// extrapolate sets the pose a time after b. dt is the time between a and b. Both are in s.
+// extrapolate sets the pose at a time after b. dt is the time from a to b. Both are in s.
 void extrapolate(Interpolation m, const Pose &a, const Pose &b, double dt, double on, Pose *out) {
   const double f = on / dt;
   mix_values(a, b, 1 + f, out);
@@ -183,7 +183,7 @@ double seconds(int64_t t) {
   return static_cast<double>(t) / 1e9;
 }
 
-// Finder finds the fields of a pose, and tells why one cannot be meant.
+// Finder finds the fields of a pose, and reports why a field is not suitable.
 class Finder {
 public:
   Finder(const SchemaImpl &s, Fields *f, Text *why) : schema_(s), fields_(*f), why_(*why) {}
@@ -361,7 +361,7 @@ bool InterpolatorImpl::load(Held *to, const Objects &o) {
   return true;
 }
 
-// bracket returns the last snapshot up to a time and the one after it, or the same one twice.
+// bracket returns the last snapshot up to a time and the next one, or one snapshot twice.
 void InterpolatorImpl::bracket(int64_t time, size_t *at, size_t *until) const {
   *at = held_n - 1;
   while (*at > 0 && held[*at]->time > time) --*at;

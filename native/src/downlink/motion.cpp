@@ -1,4 +1,4 @@
-// Objects that move: numbers and angles. docs/spec/snapshots.md, 9, 11 and 12.
+// Moving objects: numbers and angles. docs/spec/snapshots.md, 9, 11 and 12.
 #include <algorithm>
 
 #include "src/downlink/part.hpp"
@@ -11,7 +11,7 @@ Int minus_one_or_one(Int v) {
   return v > 0 ? -1 : 1;
 }
 
-// displacement is how far a corner moves along axis k from one rotation to another.
+// displacement returns how far a corner moves along axis k between two rotations.
 Int displacement(const Matrix &from, const Matrix &to, const Int (&corner)[3], size_t k) {
   Int sum = 0;
   for (size_t i = 0; i < 3; i++) sum += (to.m[k][i] - from.m[k][i]) * corner[i];
@@ -77,7 +77,7 @@ Part::Velocities Part::velocities(size_t c) const {
   const auto over = [&](Int newer, Int older, Int lag) {
     return (newer - older) * (Int{16} * distance_ * part(lag)) >> 16;
   };
-  // between is over two references, or from the baseline if they are the same.
+  // between computes the change between two references or, if they are the same, from the baseline.
   const auto between = [&](Int newer, Int older, size_t i) {
     return lag_[i] == lag_[i + 1] ? over(b, older, lag_[i + 1]) : over(newer, older, lag_[i + 1] - lag_[i]);
   };
@@ -187,7 +187,7 @@ void Part::decode_number(const RowField &f, bool is_position, int32_t *row) {
   missed_ = m;
 }
 
-// position_terms sets the terms of a coordinate, and returns its weights.
+// position_terms sets the terms of a coordinate, and returns their weights.
 const int32_t (&Part::position_terms(size_t k, Int b, Int (&x)[terms], Int *out))[terms] {
   const Int g = x[0];
   *out = has_pose_ ? greatest(0, -above(k, now_, b + g)) : greatest(0, used_.floor[k] - b - g);

@@ -12,7 +12,7 @@ struct Rotation {
   Int e[4];
 };
 
-// Quantizer converts between elements in Q16 and the components of a field.
+// Quantizer converts between elements in Q16 and components of a field.
 class Quantizer {
 public:
   Quantizer() = default;
@@ -28,9 +28,9 @@ private:
 };
 
 Rotation multiply(const Rotation &q, const Rotation &b);
-// exp returns the rotation by a vector in Q16 with elements up to 3.
+// exp returns the rotation by a vector in Q16 with elements of up to 3.
 Rotation exp(const Int (&from)[3]);
-// turn is exp of any vector.
+// turn is exp for any vector.
 Rotation turn(const Int (&v)[3]);
 
 } // namespace uplink::detail::downlink

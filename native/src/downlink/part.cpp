@@ -22,7 +22,7 @@ void put_byte(int32_t *string, int32_t i, uint64_t b) {
   word = static_cast<int32_t>(static_cast<uint32_t>(word) | static_cast<uint32_t>(b) << (8 * (i % 4)));
 }
 
-// same_row finds an object in a set, from index *at on, where it searches ascending ids.
+// same_row searches a set for an object, from index *at on. It is called with ascending ids.
 int32_t same_object(const Set &s, Object o, size_t *at) {
   while (*at < s.size() && s.object(*at).id < o.id) ++*at;
   const bool same = *at < s.size() && s.object(*at).id == o.id && s.object(*at).generation == o.generation;
@@ -53,7 +53,7 @@ void Part::decode_physics(const Set &base, Set *out) {
   out->physics = base.physics;
   if (type_->position < 0 || !in_.decide(65536 - 512)) return;
   const auto change = [&](Int *v, int64_t lo, int64_t hi) {
-    const uint64_t u = count(physics_, 18); // of at most 32 bits: no sum overflows
+    const uint64_t u = count(physics_, 18); // at most 32 bits, so no sum overflows
     *v += wrapped(u >> 1 ^ (0 - (u & 1)));
     if (*v < lo || *v > hi) {
       bad_ = true;
@@ -205,7 +205,7 @@ void Part::absolute_row(int32_t *row) {
   }
 }
 
-// load finds the rows of an object of the baseline.
+// load finds the row of an object in the baseline and in the references.
 void Part::load(const Set &base, size_t at) {
   base_ = base.row(at);
   const int32_t *newer = base_;

@@ -9,39 +9,39 @@
 namespace uplink::detail::downlink {
 
 constexpr size_t reference_count = 4;
-// ages are the distances of the references from the baseline, in steps.
+// ages are the distances from the baseline to the references, in steps.
 constexpr uint64_t ages[reference_count] = {1, 2, 4, 6};
-// The contexts of an integer, the classes of numbers and rotations, and the constant input of a prediction.
+// Numbers of contexts of an integer and of classes, and the constant input of a prediction.
 constexpr size_t integer_size = 697, classes = 7;
-constexpr size_t none_near = 123; // the context of a distance if nothing that moves is near
+constexpr size_t none_near = 123; // context of a distance if no moving object is near
 constexpr Int bias = 2048;
 
-// Matrix is Q16.
+// Matrix is a rotation matrix in Q16.
 struct Matrix {
   Int m[3][3];
   Int extent(size_t k) const { return absolute(m[k][0]) + absolute(m[k][1]) + absolute(m[k][2]); }
 };
 
-// Part decodes parts with objects of one type. It keeps its memory.
+// Part decodes parts with objects of one type. It reuses its memory.
 class Part {
 public:
   bool create(const Allocator &a, const TypeImpl &t);
 
-  // begin starts a part, and returns the step of its references, 0 if it has none. has_step tells
+  // begin starts a part, and returns the step of its references, 0 if it has none. has_step reports
   // whether the part may have references.
   uint64_t begin(Bytes coded, bool has_step);
-  // decode decodes the objects into a set. references are used if the step is above 0. Error::ok,
-  // Error::malformed, Error::no_memory.
+  // decode decodes the objects into a set. It uses references if the step is above 0. The result is
+  // Error::ok, Error::malformed or Error::no_memory.
   Error decode(const Set &base, uint64_t distance, const Set *const (&references)[reference_count], Set *out);
 
 private:
-  // Pair is an object and its index in the baseline, or -1.
+  // Pair is an object and its index in the baseline; -1: not in the baseline.
   struct Pair {
     Object object;
     int32_t base = -1;
   };
 
-  // Neighbor is the context that an object leaves for later ones.
+  // Neighbor is the context that an object provides for later objects.
   struct Neighbor {
     Int position[3];
     Int miss[3];
@@ -59,7 +59,7 @@ private:
   Int integer(uint16_t *contexts, Int level, Int sign);
   uint64_t count(uint16_t *contexts, int level);
   int32_t uniform(int32_t lo, int32_t hi);
-  // component decodes a component, and returns its error in Q4.
+  // component decodes a component, and returns the prediction error in Q4.
   Int component(uint16_t *contexts, Int level, Int sign, Int guess, const RowField &f, int32_t *to);
 
   void start_contexts();
@@ -102,7 +102,7 @@ private:
   Int distance_;
   size_t model_ = 0;
 
-  // Contexts, by field and of all objects.
+  // Contexts by field, and contexts of all objects.
   Array<uint16_t> contexts_;
   uint16_t *of_field_[max_object_fields] = {};
   uint16_t *same_[max_object_fields] = {};
@@ -116,15 +116,15 @@ private:
   Array<Pair> pairs_, merged_;
   size_t pairs_n_ = 0;
   const Set *references_[reference_count] = {};
-  Array<int32_t> index_[reference_count]; // of the baseline's objects in the references, or -1
+  Array<int32_t> index_[reference_count]; // index of each baseline object in the references; -1: none
   Array<uint32_t> resting_;
   size_t resting_n_ = 0;
   Neighbor nearby_[16];
-  size_t nearby_n_ = 0; // all so far
+  size_t nearby_n_ = 0; // number of nearby objects so far
   Grid grid_;
   unsigned changes_ = 0;
 
-  // The object that is decoded:
+  // State of the current object:
   const int32_t *base_ = nullptr;
   const int32_t *rows_[reference_count] = {};
   Int lag_[reference_count];

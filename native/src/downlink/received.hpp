@@ -1,4 +1,5 @@
-// What the decoders of both formats know of received messages. docs/spec/snapshots.md, 13 and 14.
+// State about received messages that the decoders of both formats share. docs/spec/snapshots.md, 13
+// and 14.
 #pragma once
 
 #include "src/codec/header.hpp"
@@ -6,22 +7,22 @@
 
 namespace uplink::detail::downlink {
 
-constexpr uint64_t ring = 64; // messages that are kept
+constexpr uint64_t ring = 64; // number of stored messages
 constexpr uint64_t max_distance = 62;
 
-// unwrap returns the number with these low bits.
+// unwrap returns the number with the given low bits.
 inline uint64_t unwrap(uint64_t low, int bits, uint64_t next) {
   const uint64_t size = uint64_t{1} << bits, behind = bits == 16 ? 256 : 512;
   const uint64_t distance = (next - low) & (size - 1);
   return distance > behind || distance > next ? next + size - distance : next - distance;
 }
 
-// Received are the numbers that were decoded, and the state of resets.
+// Received are the numbers of decoded messages, and the state of resets.
 class Received {
 public:
-  uint64_t next = 0;  // the newest number + 1
-  uint64_t floor = 0; // the newest baseline
-  uint64_t first = 0; // number of the message without a baseline that was requested
+  uint64_t next = 0;  // newest number plus one
+  uint64_t floor = 0; // newest baseline
+  uint64_t first = 0; // number of the requested message without a baseline
   bool no_initial = false;
 
   bool has(uint64_t n) const {
@@ -41,7 +42,7 @@ public:
     newest_ = bits_ = 0;
     return Error::desync;
   }
-  // count counts malformed messages: many suggest that the encoder uses other baselines.
+  // count counts malformed messages. Many of them indicate that the encoder uses other baselines.
   void count(Error e) {
     if (e != Error::malformed) return;
     if (++malformed_ < 8) return;
@@ -70,7 +71,7 @@ public:
     a.epoch = epoch_;
     a.none = !any_;
     if (any_) {
-      // An ack names at most 63 messages before the newest one.
+      // An ack covers at most 63 messages before the newest one.
       a.newest = static_cast<uint16_t>(newest_);
       a.whole = true;
       a.window = bits_ & UINT64_MAX >> 1;
@@ -90,7 +91,7 @@ private:
   uint64_t newest_ = 0, bits_ = 0;
   uint8_t epoch_ = 0;
   bool waiting_ = false;
-  int malformed_ = 0; // in succession
+  int malformed_ = 0; // consecutive malformed messages
 };
 
 } // namespace uplink::detail::downlink

@@ -27,7 +27,8 @@ Matrix matrix(const Rotation &q) {
            {(x * z - y * w) >> 15, (y * z + x * w) >> 15, one - ((x * x + y * y) >> 15)}}};
 }
 
-// largest returns the indices of the two largest magnitudes, of equals the lower one first.
+// largest returns the indices of the two largest magnitudes. Of equal magnitudes, the lower index
+// comes first.
 void largest(const Rotation &q, int *first, int *second) {
   *first = 0;
   for (int i = 1; i < 4; i++)

@@ -6,7 +6,7 @@ namespace uplink::detail::downlink {
 
 bool Set::reserve(const Allocator &a, size_t n) {
   if (n <= objects_.size()) return true;
-  // Twice the memory, so that sets that grow seldom allocate.
+  // Doubles the memory, so that growing sets rarely allocate.
   const size_t capacity = std::min(std::max(n, 2 * objects_.size()), max_objects);
   Set grown;
   if (!grown.objects_.create(a, capacity) || !grown.rows_.create(a, capacity * type_->row)) return false;

@@ -8,7 +8,7 @@
 
 namespace uplink::detail::downlink {
 
-// Physics are what an encoder has learned of the ground and of the size of objects.
+// Physics are the ground and the size of objects that an encoder has learned.
 struct Physics {
   Int floor[3]; // Q4, -max_floor to max_floor
   Int half[3];  // Q4, 0 to max_half; 0: unknown
@@ -19,7 +19,7 @@ constexpr int64_t max_floor = (INT64_C(1) << 30) - 1;
 constexpr int64_t max_half = INT64_C(1) << 24;
 constexpr int64_t max_contact = 16383;
 
-// Set is a set of objects by ascending id. It grows, and keeps its memory.
+// Set is a set of objects by ascending id. It grows, and reuses its memory.
 class Set {
 public:
   Physics physics;
@@ -30,15 +30,16 @@ public:
     n_ = 0;
     physics = {};
   }
-  // reserve reports whether there is memory for n objects.
+  // reserve allocates memory for n objects and reports whether it succeeded.
   bool reserve(const Allocator &a, size_t n);
   size_t size() const { return n_; }
   const Object &object(size_t i) const { return objects_[i]; }
   const int32_t *row(size_t i) const { return rows_.data() + i * type_->row; }
   int32_t *row(size_t i) { return rows_.data() + i * type_->row; }
-  // push adds an object behind the others. There must be memory; the row is not set.
+  // push appends an object and does not set its row. reserve must have made room for it.
   void push(Object o) { objects_[n_++] = o; }
-  // insert adds an object at its place. It reports whether its id is new. There must be memory.
+  // insert inserts an object by id. It reports whether the id is new. reserve must have made room
+  // for it.
   bool insert(Object o, const int32_t *row);
   // find returns the index of an id, or -1.
   ptrdiff_t find(uint16_t id) const;
@@ -50,7 +51,7 @@ public:
     rows_.swap(o.rows_);
   }
   uint16_t hash() const;
-  // content is the hash of an initial state. docs/spec/streams.md, 2.
+  // content returns the hash of an initial state. docs/spec/streams.md, 2.
   uint64_t content() const;
   Objects view() const { return {n_, type_->row, objects_.data(), rows_.data(), nullptr}; }
 

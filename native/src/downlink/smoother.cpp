@@ -6,29 +6,29 @@
 namespace uplink {
 namespace {
 
-// Smaller errors are rounded to zero: in the unit of positions, and in radians.
+// Smaller errors are set to zero. They are in the unit of positions, and in radians.
 constexpr double least_offset = 1e-4, least_turn = 1e-4;
-// The maximum number of steps of Smoother::step, since the remainder changes on the way.
+// Maximum number of steps in Smoother::step, needed because the remainder changes during it.
 constexpr int most_pieces = 120;
-constexpr double radian = 3.14159265358979323846 / 180; // of a degree
+constexpr double radian = 3.14159265358979323846 / 180; // radians per degree
 
 double norm(const double (&v)[3]) {
   return std::sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
 }
 
-// measure returns the measure of a rotation by an angle in radians.
+// measure returns the size of a rotation by an angle in radians, as 1 - cos(angle / 2).
 double measure(double angle) {
   return 1 - std::cos(angle / 2);
 }
 
-// shorter returns the turn from a to b the short way round, in degrees.
+// shorter returns the turn from a to b in the shorter direction, in degrees.
 double shorter(double a, double b) {
   const double d = std::remainder(b - a, 360);
   if (std::isnan(d)) return 0;
   return d >= 180 ? -180 : d;
 }
 
-// product sets out to the rotation by b and then by a.
+// product sets out to the rotation by b followed by a.
 void product(const double (&a)[4], const double (&b)[4], double (&out)[4]) {
   out[0] = a[3] * b[0] + a[0] * b[3] + a[1] * b[2] - a[2] * b[1];
   out[1] = a[3] * b[1] - a[0] * b[2] + a[1] * b[3] + a[2] * b[0];
@@ -51,7 +51,7 @@ bool none(const double (&q)[4]) {
   return q[0] == 0 && q[1] == 0 && q[2] == 0 && q[3] == 0;
 }
 
-// shrink multiplies v by k, and sets it to zero if it is then shorter than least.
+// shrink multiplies v by k, and sets it to zero if the result is shorter than least.
 void shrink(double (&v)[3], double k, double least) {
   for (double &x : v) x *= k;
   if (!(norm(v) >= least)) std::fill(v, v + 3, 0.0);
@@ -103,7 +103,7 @@ void Smoother::step(double seconds) {
   }
 }
 
-// is_large reports whether an error fades faster than a small one.
+// is_large reports whether an error is large enough to fade faster.
 bool Smoother::is_large() const {
   bool large = norm(offset_) > config_.small_error || measure(norm(turn_)) > config_.small_turn;
   for (const double a : angles_) large = large || measure(a * radian) > config_.small_turn;

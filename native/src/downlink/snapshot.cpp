@@ -17,7 +17,7 @@ struct SnapshotHeader {
   uint64_t low = 0;
   int bits = 10;
   uint64_t distance = 0;
-  bool empty = false; // the baseline is the empty set
+  bool empty = false; // whether the baseline is the empty set
   bool has_hash = false;
   uint16_t hash = 0;
   size_t size = 0;
@@ -44,7 +44,7 @@ bool parse(Bytes b, SnapshotHeader *h) {
 
 struct SnapshotDecoderImpl final : SnapshotDecoder {
   struct Entry {
-    Set *set = nullptr; // null: there is none
+    Set *set = nullptr; // null: none
     uint64_t number = 0;
   };
 
@@ -76,7 +76,7 @@ struct SnapshotDecoderImpl final : SnapshotDecoder {
   void release(Set *s) {
     if (s != nullptr) spare[spare_n++] = s;
   }
-  // forget discards the sets before a number.
+  // forget discards the sets with lower numbers.
   void forget(uint64_t end) {
     for (Entry &e : entries) {
       if (e.set == nullptr || e.number >= end) continue;

@@ -6,7 +6,7 @@ namespace uplink::detail::downlink {
 namespace {
 
 constexpr size_t min_samples = 32;
-// The lowest speed to which playback brakes before the newest snapshot, in percent.
+// Lowest speed to which playback slows down before the newest snapshot, in percent.
 constexpr int64_t brake_percent = 25;
 
 } // namespace
@@ -39,7 +39,7 @@ bool Timeline::arrive(int64_t now, int64_t time) {
   } else {
     const int64_t was = line_.at(now);
     line_.follow({now, time});
-    // If the line falls so much, the path changed, or the server stalled.
+    // A larger drop of the line means that the path changed or the server stalled.
     restarted = was - line_.at(now) > max_slew;
   }
   if (restarted)
@@ -54,7 +54,7 @@ bool Timeline::arrive(int64_t now, int64_t time) {
 }
 
 void Timeline::restart() {
-  // A clock that had run past the newest snapshot returns there.
+  // If the clock is past the newest snapshot, it moves back to it.
   if (started_) playback_.limit(newest_ + static_cast<int64_t>(config_.extrapolate));
   needed.clear();
 }
@@ -65,8 +65,8 @@ int64_t Timeline::delay() const {
                            std::min(needed.quantile(config_.late), static_cast<int64_t>(config_.max_delay)));
 }
 
-// play returns the server time to show. Before it reaches the newest snapshot, it brakes: a server that has
-// just become slower is shown in slow motion until the line follows.
+// play returns the server time to show. Before it reaches the newest snapshot, it slows down: after
+// a server has become slower, motion is slower until the line follows.
 int64_t Timeline::play(int64_t now) {
   const bool started = playback_.playing();
   const int64_t wait = delay(), extrapolate = static_cast<int64_t>(config_.extrapolate),

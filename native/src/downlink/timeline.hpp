@@ -1,4 +1,4 @@
-// The playback clock of an interpolator. docs/interpolation.md. Nothing of it is sent.
+// The playback clock of an interpolator. docs/interpolation.md. It has no wire format.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace uplink::detail::downlink {
 
-// Window is the recent delays, by age and by number.
+// Window holds the recent delays, by age and by size.
 class Window {
 public:
   bool create(const Allocator &a) { return recent_.create(a, size) && sorted_.create(a, size); }
@@ -28,7 +28,7 @@ private:
   struct Timed {
     int64_t at, value;
   };
-  Array<Timed> recent_; // a ring
+  Array<Timed> recent_; // ring buffer
   Array<int64_t> sorted_;
   size_t first_ = 0, n_ = 0;
 };
@@ -36,7 +36,7 @@ private:
 // Timeline maps the client's time to the server's time to show. Times are ns.
 class Timeline {
 public:
-  Window needed; // delays with which the newest snapshots would not have been late
+  Window needed; // delays that would have sufficed for recent snapshots
 
   void configure(const InterpolatorConfig &c) {
     config_ = c;

@@ -1,4 +1,4 @@
-// What the codecs of worlds know of a type of objects. docs/spec/snapshots.md, 2.
+// Object types with the data that the codecs of worlds derive from them. docs/spec/snapshots.md, 2.
 #pragma once
 
 #include "src/codec/schema.hpp"
@@ -11,9 +11,9 @@ constexpr size_t max_row = 128;
 
 struct RowField {
   ObjectClass type = ObjectClass::number;
-  uint16_t first = 0; // component
+  uint16_t first = 0; // index of the first component
   uint16_t n = 0;
-  uint16_t number = 0; // of the fields of its class before it
+  uint16_t number = 0; // number of earlier fields of its class
   int32_t lo = 0;
   int32_t hi = 0;
 
@@ -25,12 +25,12 @@ struct TypeImpl final : ObjectType {
   Schema *source = nullptr;
   size_t fields_n = 0;
   RowField fields[max_object_fields];
-  size_t row = 0;     // components
-  size_t order_n = 0; // predicted fields: quats, numbers, angles
+  size_t row = 0;     // number of components
+  size_t order_n = 0; // number of predicted fields: quats, numbers, angles
   uint8_t order[max_object_fields] = {};
-  int position = -1;    // field
-  int orientation = -1; // field
-  int flag = -1;        // field: the first integer
+  int position = -1;    // index of the field
+  int orientation = -1; // index of the field
+  int flag = -1;        // index of the field: the first integer
 };
 
 inline const TypeImpl &impl(const ObjectType &t) {

@@ -7,7 +7,7 @@
 
 namespace uplink::detail {
 
-// Sums and products wrap: signed overflow is undefined in C++.
+// Sums and products wrap. Signed overflow would be undefined in C++.
 inline int64_t add(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
@@ -21,14 +21,15 @@ inline int64_t shl(int64_t a, int n) {
   return n >= 64 ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << n);
 }
 
-// shr shifts arithmetically. C++17 leaves that to the implementation; all compilers do it.
+// shr shifts arithmetically. C++17 leaves the result to the implementation; all compilers shift
+// arithmetically.
 inline int64_t shr(int64_t a, int n) {
   return a >> n;
 }
 static_assert((INT64_C(-3) >> 1) == -2, "right shifts of negative numbers must be arithmetic");
 
-// What follows is called for each number that is coded, and does not branch, since the signs and sizes
-// of numbers are hard to predict.
+// The following functions are called for each coded number. They do not branch, because the signs
+// and sizes of numbers are hard to predict.
 
 inline int64_t negated_if(bool negative, int64_t a) {
   int64_t mask = -static_cast<int64_t>(negative);
@@ -54,7 +55,7 @@ inline int64_t wrap(int64_t x, int w) {
   return shr(shl(x, unused), unused);
 }
 
-// toward moves a chance to 1 or 0.
+// toward moves a probability towards 1 or 0.
 inline uint16_t toward(uint16_t p, bool yes) {
   int v = p;
   return static_cast<uint16_t>(yes ? v + ((65500 - v) >> 4) : v - (v >> 4));

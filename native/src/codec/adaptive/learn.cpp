@@ -9,7 +9,7 @@ constexpr int8_t single[21] = {2,    skip, skip, 1,    skip, skip, 2,    skip, s
                                skip, 0,    skip, skip, 2,    skip, skip, 1,    skip, skip};
 constexpr int8_t several[14] = {2, skip, 1, skip, 0, skip, 1, skip, 0, skip, 2, skip, 0, skip};
 
-// step_toward moves v by a step of at most 1024. Numbers of 16 bits are moved several at a time.
+// step_toward moves v by a step of at most 1024. The compiler can vectorize it for 16-bit numbers.
 void step_toward(int16_t &v, int16_t step) {
   constexpr int16_t most = 20000;
   int16_t x = static_cast<int16_t>(v + step);
@@ -17,7 +17,7 @@ void step_toward(int16_t &v, int16_t step) {
   v = x > most ? most : x;
 }
 
-// flag_step moves the chance of a flag toward its outcome.
+// flag_step moves the probability of a flag towards its value.
 void flag_step(int16_t &bias, int16_t w[4], unsigned inputs, bool outcome, bool fast) {
   int e = (outcome ? 65536 : 0) - static_cast<int>(chance(bias, w, inputs));
   int s = fast ? 6 : 7;
@@ -31,7 +31,7 @@ constexpr int rates[families][max_weights] = {
     {26, 26, 26, 26, 26, 26}, {26, 26, 26, 26, 26, 26}, {3, 3, 11, 11}, {3}, {16, 16}};
 constexpr int scalar_rate = 110;
 
-// move_weight moves a weight by rate, in the direction that makes the error smaller.
+// move_weight moves a weight by rate, in the direction that reduces the error.
 void move_weight(int16_t &w, int64_t feature, int64_t error, int rate) {
   int away = static_cast<int>((feature ^ error) >> 63);
   int moves = static_cast<int>(((feature | sub(0, feature)) & (error | sub(0, error))) >> 63);
@@ -39,12 +39,12 @@ void move_weight(int16_t &w, int64_t feature, int64_t error, int rate) {
   w = static_cast<int16_t>(x < -32000 ? -32000 : x > 32000 ? 32000 : x);
 }
 
-// feature_of returns the place of the feature of weight i.
+// feature_of returns the index of the feature of weight i.
 constexpr size_t feature_of(Family f, size_t i) {
   return i == 0 || f == Family::turned || f == Family::extrapolated ? i : i - 1;
 }
 
-// expert_of returns the expert of weight i.
+// expert_of returns the index of the expert of weight i.
 constexpr size_t expert_of(Family f, size_t i) {
   if (f == Family::plain || f == Family::angled) return i == 0 ? 1 : 2;
   if (f == Family::derived) return i == 0 ? 0 : 1;
@@ -191,7 +191,8 @@ private:
     s.expect();
   }
 
-  // trial compares the experts with the change y, moves their weights, and returns the residual.
+  // trial compares the experts with the actual change y, updates their weights, and returns the
+  // residual.
   template <Family family> int64_t trial(ComponentState &c, const Features &x, int64_t y, int w) {
     constexpr size_t f = static_cast<size_t>(family);
     ClassState &s = c.of[class_];
@@ -213,8 +214,8 @@ private:
     return r;
   }
 
-  // learn_residual learns the error v of the expert in use, whose residual is r and whose offset from
-  // the reference is offset.
+  // learn_residual learns the error v of the expert in use. r is its residual, offset its predicted
+  // offset from the reference.
   void learn_residual(ComponentState &c, ClassState &s, int64_t v, int64_t offset, int64_t r) {
     shapes(c, s, offset, r);
     int64_t a = absolute(v);
@@ -231,7 +232,8 @@ private:
     return static_cast<int32_t>(mean + ((a < most ? a : most) - mean) / slowness);
   }
 
-  // shapes moves the costs of the tables and the leans by the residual r of an offset.
+  // shapes updates the costs of the sets of tables, and the weights of the contexts, for residual
+  // r. offset is the predicted offset.
   void shapes(ComponentState &c, ClassState &s, int64_t offset, int64_t r) {
     int32_t m = s.expected;
     Trace::Terms t = trace_.terms(m, offset);
@@ -254,7 +256,7 @@ private:
     trace_.observe(static_cast<int32_t>(size_table[symbol]) + (row.shift << 10), at);
   }
 
-  // count counts the value c of a component, whose residual was r.
+  // count counts the value c of a component with residual r.
   static void count(ComponentState &s, int32_t c, int32_t base, int64_t r) {
     int i = 0;
     while (i < s.n && s.value[i] != c) i++;

@@ -10,7 +10,7 @@ bool has_derivative(const FieldInfo &f) {
   return f.velocity >= 0 && f.factor != 0;
 }
 
-// rank is the place of a field's kind in the coding order.
+// rank returns the position of a field's kind in the coding order.
 int rank(const SchemaImpl &s, size_t i) {
   const FieldInfo &f = s.infos[i];
   bool of_quat = false, of_other = false;
@@ -124,7 +124,7 @@ bool Model::create(const Allocator &a, const SchemaImpl &s) {
   for (int r = 0; r <= 7; r++) {
     for (size_t i = 0; i < n; i++) {
       if (rank(s, i) != r) continue;
-      while (!placed[i]) { // its derivatives first, the innermost one at the beginning
+      while (!placed[i]) { // places the derivatives first, starting with the innermost
         size_t k = i;
         while (has_derivative(s.infos[k]) && !placed[s.infos[k].velocity])
           k = static_cast<size_t>(s.infos[k].velocity);

@@ -1,4 +1,4 @@
-// The order in which fields are coded, and how. docs/spec/adaptive.md, 3.
+// The coding order of fields, and their parameters. docs/spec/adaptive.md, 3.
 #pragma once
 
 #include "src/codec/adaptive/fixed.hpp"
@@ -21,28 +21,28 @@ struct Group {
   Type type = Type::numbers;
   Family family = Family::plain;
   bool counter = false;
-  bool has_signs = false;  // in frames without a reference
-  uint8_t flag_kind = 0;   // of its parameters in a prior
-  uint16_t first = 0;      // component of the frame
-  uint16_t count = 0;      // components of the frame
-  uint16_t state = 0;      // the first one of State::components, flags, quats or strings
-  uint16_t predicted = 0;  // components that are predicted
-  uint16_t quat = 0;       // number of the quat
-  uint16_t derivative = 0; // first component of it
-  int64_t factor = 0;      // of the derivative
-  int64_t scale = 0;       // of a quat
+  bool has_signs = false;  // signs are coded in frames without a reference
+  uint8_t flag_kind = 0;   // kind of the flag's parameters in a prior
+  uint16_t first = 0;      // first component in the frame
+  uint16_t count = 0;      // number of components in the frame
+  uint16_t state = 0;      // index of its first State::components, flags, quats or strings
+  uint16_t predicted = 0;  // number of predicted components
+  uint16_t quat = 0;       // index of the quat
+  uint16_t derivative = 0; // first component of the derivative
+  int64_t factor = 0;      // factor of the derivative
+  int64_t scale = 0;       // scale of a quat
   int32_t lo = 0;          // bounds of components that do not wrap
   int32_t hi = 0;
-  uint8_t widths[2] = {}; // w of even and odd components
-  bool signs[2] = {};     // whether they are two's complement
-  uint8_t most = 0;       // bits of the largest magnitude that a component can have
+  uint8_t widths[2] = {}; // width of even and of odd components
+  bool signs[2] = {};     // even and odd components: two's complement
+  uint8_t most = 0;       // bits of the largest possible magnitude of a component
   const FieldInfo *field = nullptr;
 
-  // width returns w of component k.
+  // width returns the width of component k.
   int width(size_t k) const { return widths[k & 1]; }
   bool is_signed(size_t k) const { return signs[k & 1]; }
 
-  // fit returns the component k that is nearest to x, or equals it modulo its range.
+  // fit brings x into the range of component k: modulo the range, or clamped.
   int32_t fit(int64_t x, size_t k) const {
     int w = width(k);
     if (w == 0) return static_cast<int32_t>(clamp(x, lo, hi));
@@ -54,9 +54,9 @@ struct Group {
 struct Model {
   const SchemaImpl *schema = nullptr;
   Array<Group> groups;
-  int scalars[2] = {-1, -1}; // components of scalar fields
-  size_t components = 0;     // predicted
-  size_t flags = 0;          // bits of sets and booleans
+  int scalars[2] = {-1, -1}; // components of scalar fields, or -1
+  size_t components = 0;     // number of predicted components
+  size_t flags = 0;          // number of bits of bit sets and booleans
   size_t quats = 0;
   size_t strings = 0;
 

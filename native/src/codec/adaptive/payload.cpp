@@ -6,8 +6,8 @@ namespace uplink::detail {
 
 namespace {
 
-// Writes and Reads are the two directions of FrameCoder. What a decoder returns, an encoder gets as
-// argument.
+// Writes and Reads are the two directions of FrameCoder. A decoder returns values; an encoder is
+// passed the same values as arguments.
 struct Writes {
   static constexpr bool writes = true;
   RangeEncoder &c;
@@ -81,7 +81,7 @@ public:
     }
   }
 
-  // from codes a frame by its reference.
+  // from codes a frame against its reference.
   void from(const Reference &r) {
     Distance at(r.d);
     unsigned last = 0, buttons = 0;
@@ -131,7 +131,7 @@ private:
   Trace trace_;
   bool bad_ = false;
 
-  // experts returns the experts that predict a component, a set of bits.
+  // experts returns the set of experts that predict a component, as bits.
   static unsigned experts(const ComponentState &s, const Distance &at) {
     return 1u << s.of[at.low].expert | 1u << s.of[at.high].expert;
   }
@@ -139,7 +139,7 @@ private:
   bool decide0(bool b, uint32_t p) { return code_.decide(b, p); }
   bool decide1(bool b, uint32_t p) { return code_.decide(b, 65536 - p); }
 
-  // keep sets a group that is that of the reference, or of a counter that goes on.
+  // keep sets an unchanged group from its reference, or from the next step of a counter.
   void keep(const Group &g, const Reference &r, bool counts) {
     if (g.type == Group::Type::string) {
       ByteString b = string_of(m_, g, r.b);
@@ -151,7 +151,7 @@ private:
       x_.c[g.first + k] = counts ? next_count(g, k, r) : r.b.c[g.first + k];
   }
 
-  // Without a reference.
+  // Groups without a reference.
 
   void bit_values(const Group &g) {
     for (size_t k = 0; k < g.count; k++) {
@@ -210,7 +210,7 @@ private:
     return n;
   }
 
-  // With a reference.
+  // Groups with a reference.
 
   template <Family family> void numbers(const Group &g, const Reference &r, const Distance &at) {
     unsigned last = 0;
@@ -246,7 +246,7 @@ private:
     }
   }
 
-  // frequent codes whether c is one of the component's frequent values, and which.
+  // frequent codes whether c is one of the component's frequent values, and if so its rank.
   bool frequent(const ComponentState &s, int32_t &c, int32_t base) {
     int place = -1;
     for (int i = 0; Direction::writes && c != base && i < s.n; i++) {
@@ -372,7 +372,8 @@ private:
   }
 };
 
-// code_frames codes the frames of a payload after their number. It reports false if they are malformed.
+// code_frames codes the frames of a payload, after their number. It reports false if they are
+// malformed.
 template <typename Direction> bool code_frames(const Part &p, Direction direction) {
   Known known = p.known;
   uint64_t first = p.newest + 1 - p.count;

@@ -6,19 +6,19 @@
 
 namespace uplink::detail {
 
-constexpr uint64_t max_reach = 64; // frames back from the newest one that are looked at
+constexpr uint64_t max_reach = 64; // number of frames before the newest one that are used
 
-// Part is the coded part of a payload: its frames, and what they are coded from.
+// Part is the coded part of a payload: its frames, and the state that they are coded from.
 struct Part {
   const Model *model = nullptr;
-  const State *state = nullptr; // learned up to the baseline, or that of the start
+  const State *state = nullptr; // state learned up to the baseline, or the initial state
   const PriorImpl *prior = nullptr;
-  Known known;                       // known.payload are the frames; top, gap and mask as for a payload
+  Known known; // known.payload are the frames; top, gap and mask are set for the payload
   const FrameView *frames = nullptr; // oldest first
-  size_t count = 0;                  // frames; when decoding, at most this many
-  uint64_t newest = 0;               // sequence of the last one
-  uint64_t distance = 0;             // from newest to the baseline; 0 without one
-  bool repeats = false;              // the first frame was in an earlier payload
+  size_t count = 0;                  // number of frames; when decoding, the maximum
+  uint64_t newest = 0;               // sequence of the last frame
+  uint64_t distance = 0;             // from newest to the baseline; 0: no baseline
+  bool repeats = false;              // an earlier payload contains the first frame
 };
 
 // limit_of returns the maximum number of frames of a payload.
@@ -26,13 +26,14 @@ inline size_t limit_of(uint64_t distance) {
   return distance == 0 || distance > 16 ? 16 : static_cast<size_t>(distance);
 }
 
-// alone_bits returns the size of a frame without a reference, or if that is larger, one from enough on.
+// alone_bits returns the size of a frame without a reference. Sizes of enough or more may be
+// returned as any value from enough on.
 size_t alone_bits(const Model &m, const FrameView &f, size_t enough);
 
 // encode_part writes the coded part.
 void encode_part(const Part &p, RangeEncoder &out);
 
-// decode_count reads how many frames there are, and whether the first one was in an earlier payload.
+// decode_count reads the number of frames, and whether an earlier payload contains the first one.
 void decode_count(Part &p, RangeDecoder &in);
 
 // decode_part reads the frames after decode_count. It reports false if they are malformed.

@@ -8,7 +8,7 @@
 
 namespace uplink::detail {
 
-// input_masks has, for each set of inputs, -1 for those that are set, and 0 for the others.
+// input_masks contains, for each set of inputs, -1 for each input in it, and 0 for the others.
 struct InputMasks {
   int16_t of[16][4] = {};
 
@@ -28,9 +28,9 @@ inline uint32_t chance(int bias, const int16_t w[4], unsigned inputs) {
   return squash[(v + 16384) >> 6];
 }
 
-// Trace is what is known of the residuals that were coded before, in logarithms.
+// Trace summarizes the residuals coded before, in logarithms.
 struct Trace {
-  int32_t previous = 0; // size of the last one of this group; 0: none
+  int32_t previous = 0; // size of the previous residual in this group; 0: none
   int32_t run = 0;
 
   struct Terms {
@@ -54,7 +54,8 @@ private:
   static int32_t limited(int32_t x, int32_t most) { return x < -most ? -most : x > most ? most : x; }
 };
 
-// Row is the row of a table of frequencies for a magnitude, and the low bits that are coded raw.
+// Row is the row of the frequency table for a magnitude, and the number of low bits that are coded
+// raw.
 struct Row {
   int row;
   int shift;
@@ -71,16 +72,16 @@ inline unsigned symbol_of(uint64_t v) {
   int e = highest_bit(v | 1);
   return static_cast<unsigned>(2 * e) + static_cast<unsigned>(v >> (e - (e > 0 ? 1 : 0)) & 1);
 }
-// low_of returns the least magnitude of a symbol other than 0.
+// low_of returns the lowest magnitude of a symbol other than 0.
 inline uint64_t low_of(unsigned s) {
   return (UINT64_C(2) + s % 2) << (s / 2) >> 1;
 }
-// extra_of returns the number of bits that choose a magnitude of a symbol.
+// extra_of returns the number of bits that select a magnitude within a symbol.
 inline unsigned extra_of(unsigned s) {
   return s / 2 - (s > 1 ? 1 : 0);
 }
 
-// next returns what a counter does if it goes on as before.
+// next returns the next step of a counter.
 inline int32_t next_count(const Group &g, size_t k, const Reference &r) {
   size_t c = g.first + k;
   int64_t step = wrap(static_cast<int64_t>(r.b.c[c]) - r.h1.c[c], g.width(k));
@@ -107,8 +108,8 @@ inline ByteString string_of(const Model &m, const Group &g, const FrameView &f) 
 
 bool differs(const ByteString &a, const ByteString &b);
 
-// group_inputs returns the inputs of a group that follow from the reference, and whether the frame x
-// differs from it.
+// group_inputs returns the inputs of a group that the reference determines, and whether frame x
+// differs from the reference.
 inline unsigned group_inputs(const Model &m, const Group &g, const Reference &r, const FrameView &x) {
   unsigned in = 0;
   if (g.type == Group::Type::string) {
@@ -119,16 +120,15 @@ inline unsigned group_inputs(const Model &m, const Group &g, const Reference &r,
   return in;
 }
 
-// Features are those of one component, Q4.
+// Features are the features of one component, Q4.
 struct Features {
   int64_t f[9];
 };
 
 constexpr unsigned all_experts = 15;
 
-// number_features sets the features of a component that is no part of a quat, as far as the experts in
-// wanted, a set of bits, need them. now has the components of the frame that is coded, as far as
-// they are known.
+// number_features sets the features of a component outside of quats that the experts in wanted
+// need, a set of bits. now contains the components of the current frame that are known so far.
 template <Family family>
 inline void number_features(const Model &m, const Group &g, size_t k, const Reference &r, const int32_t *now,
                             unsigned wanted, Features &out) {
@@ -185,7 +185,7 @@ template <Family family> inline int64_t expert_sum(unsigned e, const ClassState 
   return e == 0 ? 0 : mul(w[e - 1], x.f[e - 1]);
 }
 
-// Distance is how the classes share a prediction over d sequences.
+// Distance is the interpolation of a prediction between two classes for distance d.
 struct Distance {
   size_t cls, from, low, high;
   int64_t share_of;
@@ -226,12 +226,12 @@ inline Prediction predict(const ComponentState &c, const Distance &at, const Fea
 // Turns are the predictions of an orientation.
 struct Turns {
   Quat q, t0;
-  Quat t1;       // if the third expert is wanted
-  int likely;    // the index that is likely
+  Quat t1;       // set if the third expert is wanted
+  int likely;    // most likely index
   int ambiguity; // 0 to 9
 
   Turns(const Group &g, const Reference &r, const int32_t *now, unsigned wanted);
-  // chart sets the base and the features of the three components, if they are those beside index.
+  // chart sets the base and the features of the three components other than index.
   void chart(const Group &g, int index, unsigned wanted, int32_t base[3], Features features[3]) const;
 };
 

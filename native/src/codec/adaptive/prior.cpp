@@ -56,7 +56,7 @@ uint64_t hash_of(const uint8_t *b, size_t n) {
   return x ^ x >> 29;
 }
 
-// File reads a prior's file. It counts what it reads, and stores it if there is memory.
+// File reads the file of a prior. It counts the sizes, and stores the contents if there is memory.
 struct File {
   const uint8_t *data;
   size_t size;
@@ -210,7 +210,7 @@ Error Prior::create(const Allocator &a, Bytes file, Prior **out) {
 
 void Prior::destroy(Prior *prior) {
   PriorImpl *p = static_cast<PriorImpl *>(prior);
-  if (p == nullptr || p->memory == nullptr) return; // the built-in one is not destroyed
+  if (p == nullptr || p->memory == nullptr) return; // the built-in prior is not destroyed
   Allocator a = p->allocator;
   release(a, p->memory);
   detail::destroy(a, p);

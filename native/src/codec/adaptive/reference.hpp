@@ -6,15 +6,15 @@
 
 namespace uplink::detail {
 
-// Known is which frames can be used: those with bit i of the mask, of sequence top - i. Frames of
-// the payload itself are apart from the ring.
+// Known is the set of usable frames. Frame top - i of the ring is usable if bit i of the mask is
+// set. Frames of the payload itself are not in the ring.
 struct Known {
   FrameRing *ring = nullptr;
   uint64_t top = 0;
   uint64_t mask = 0;
-  int64_t baseline = -1;              // -1 without one
-  int64_t gap_end = 0;                // the first sequence after the gap
-  const FrameView *payload = nullptr; // frames of the payload, from sequence payload_first on
+  int64_t baseline = -1;              // -1: no baseline
+  int64_t gap_end = 0;                // first sequence after the gap
+  const FrameView *payload = nullptr; // frames of the payload, the first with sequence payload_first
   uint64_t payload_first = UINT64_MAX;
 
   const FrameView at(uint64_t sequence) const {
@@ -28,29 +28,29 @@ struct Known {
   bool in_gap(int64_t sequence) const { return sequence > baseline && sequence < gap_end; }
 };
 
-// Inputs are those of a flag's chance, a set of bits.
+// Inputs are the inputs of a flag's probability, a set of bits.
 struct Inputs {
   static constexpr unsigned moved = 1;     // b differs from h1
   static constexpr unsigned moved_far = 2; // b differs from hd
-  static constexpr unsigned after = 4;     // the flag before is set
-  static constexpr unsigned buttons = 8;   // a set of bits differs
-  static constexpr unsigned differs = 16;  // the frame differs from b; no input, but the flag itself
+  static constexpr unsigned after = 4;     // the previous flag is set
+  static constexpr unsigned buttons = 8;   // a bit set differs
+  static constexpr unsigned differs = 16;  // the frame differs from b; this is the flag itself, not an input
 };
 
-// Reference is what a frame with sequence s is coded against: the frame b, and older ones with the
-// rates at which they changed.
+// Reference contains the frames that a frame with sequence s is coded against: the reference b, and
+// older frames with their rates of change.
 struct Reference {
   int64_t d = 1; // s - b
   FrameView b{};
   FrameView h1{}, h2{}, h4{}, hd{}, hdd{};
-  FrameView p{}; // byte strings before b
+  FrameView p{}; // byte strings of the frame before b
   int64_t r1 = 0, r12 = 0, r24 = 0, rd = 0, rdd = 0;
-  // Inputs of each component: those that tell whether b differs from h1 and from hd, and differs.
+  // Inputs of each component: whether b differs from h1 and from hd, and differs.
   uint32_t changes[max_components];
 
   // find sets the frames and rates.
   void find(const Known &known, uint64_t s, uint64_t base);
-  // compare sets the changes. x is the frame that is coded, or b if that is not known.
+  // compare sets the inputs. x is the frame being coded, or b if it is not known yet.
   void compare(const FrameView &x, size_t components) {
     for (size_t i = 0; i < components; i++) {
       int32_t v = b.c[i];

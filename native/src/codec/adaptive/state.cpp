@@ -19,7 +19,7 @@ template <typename T> void copy_all(Array<T> &to, const Array<T> &from) {
   if (from.size() > 0) std::memcpy(to.data(), from.data(), from.size() * sizeof(T));
 }
 
-// List reads start values, each clamped to its bounds.
+// List reads initial values, each clamped to its bounds.
 class List {
 public:
   explicit List(const Parameters &p) : p_(p) {}
@@ -111,7 +111,7 @@ void read_string(StringState &s, List &l) {
   for (uint16_t &v : s.same_bit) l.chance(v);
 }
 
-// sizes of the parameters of each kind
+// number of parameters of each kind
 size_t weights_of(Family f) {
   return classes * (weight_counts[static_cast<size_t>(f)] + (f == Family::angled ? 4u : 0u));
 }
@@ -122,7 +122,7 @@ size_t costs_of(Family f) {
 constexpr size_t flag_size = 7, uses_size = 2, sizes_size = 9, component_flag_size = 5, frequent_size = 8,
                  values_size = 12, index_size = 10, bit_size = 4, string_size = 20;
 
-// Starter sets the start values of a group.
+// Starter sets the initial values of a group.
 struct Starter {
   State &s;
   const PriorImpl &p;
@@ -271,7 +271,7 @@ uint64_t u16(int v) {
   return static_cast<uint16_t>(v);
 }
 
-// put16 puts four numbers at a time.
+// put16 hashes four numbers at a time.
 template <typename T> void put16(Fnv &h, const T *v, size_t n) {
   size_t i = 0;
   for (; i + 4 <= n; i += 4)

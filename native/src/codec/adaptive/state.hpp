@@ -1,4 +1,4 @@
-// What both ends learn from accepted frames. docs/spec/adaptive.md, 4.
+// State that both ends learn from accepted frames. docs/spec/adaptive.md, 4.
 #pragma once
 
 #include "src/codec/adaptive/model.hpp"
@@ -8,7 +8,7 @@ namespace uplink::detail {
 
 constexpr size_t classes = 3;
 
-// ClassState is what a component has learned at one distance.
+// ClassState is the state of a component in one class of distances.
 struct ClassState {
   int32_t fast = 2048; // mean sizes of residuals, Q8
   int32_t slow = 2048;
@@ -17,23 +17,24 @@ struct ClassState {
   int16_t scalar_weight[4] = {};
   int16_t cost[max_experts] = {};
   int16_t shape_cost[symbol_sets] = {5120, 4820, 5020};
-  // These follow from the others.
+  // Derived from the fields above.
   int16_t expected = 0;
   uint8_t expert = 0;
   uint8_t shape = 0;
 
-  // expect sets expected, and choose the expert and the shape.
+  // expect sets expected; choose sets the expert and the shape.
   void expect() {
     int64_t mean = 2 * static_cast<int64_t>(fast) + 4 * static_cast<int64_t>(slow) + recent;
     expected = static_cast<int16_t>(log(mean / 28));
   }
   void choose() {
     auto least = [](int a, int b) { return a < b ? a : b; };
-    // The place is in the low bits of what is compared: of equal ones the first is the least.
+    // The low bits of the compared values contain the rank, so that the first of equal values is
+    // the lowest.
     static_assert(max_experts == 4 && symbol_sets == 3);
     expert = least(least(cost[0] * 4, cost[1] * 4 + 1), least((cost[2] + 100) * 4 + 2, cost[3] * 4 + 3)) & 3;
     int set = least(least(shape_cost[1] * 4, shape_cost[0] * 4 + 1), shape_cost[2] * 4 + 2) & 3;
-    shape = static_cast<uint8_t>(set == 2 ? 2 : 1 - set); // 1 is before 0
+    shape = static_cast<uint8_t>(set == 2 ? 2 : 1 - set); // 1 ranks before 0
   }
 };
 
@@ -44,8 +45,8 @@ struct ComponentState {
   int16_t lean[3] = {1000, 1500, 0};
   int16_t flag_bias = 0;
   int16_t flag_w[4] = {};
-  // The rest is of plain components.
-  int32_t value[max_frequent] = {}; // frequent ones
+  // The following fields apply to components outside of quats.
+  int32_t value[max_frequent] = {}; // frequent values
   uint16_t rank[max_frequent] = {26000, 26000, 26000, 26000, 26000, 26000};
   uint16_t any = 8000;
   int16_t gain = -200;
@@ -88,12 +89,12 @@ struct State {
   Array<QuatState> quats; // one for each quat, in coding order
 
   bool create(const Allocator &a, const Model &m);
-  // start sets the state before any frame was learned.
+  // start sets the initial state.
   void start(const PriorImpl &p);
   void copy(const State &s);
   uint16_t hash() const;
 
-  // enough_of returns the chance that a payload has no more than i frames.
+  // enough_of returns the probability that a payload with at least i frames has exactly i.
   uint16_t &enough_of(int i) { return enough[last < i ? 0 : last == i ? 1 : 2][i - 1]; }
   uint16_t enough_of(int i) const { return enough[last < i ? 0 : last == i ? 1 : 2][i - 1]; }
 };

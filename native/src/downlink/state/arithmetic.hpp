@@ -1,4 +1,4 @@
-// The arithmetic of snapshots for plain integers, which state does not let overflow.
+// The arithmetic of snapshots on plain integers. State packets cannot cause overflows.
 // docs/spec/snapshots.md, 1.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace uplink::detail::state {
 inline int64_t mod(int64_t v, int64_t n) {
   return downlink::modulo(v, n).v;
 }
-// wrap returns the difference d of two values that wrap after n, nearest to 0.
+// wrap returns the difference d of two values with modulus n, in the range nearest to 0.
 inline int64_t wrap(int64_t d, int64_t n) {
   return downlink::wrap(d, n).v;
 }

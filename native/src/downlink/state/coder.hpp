@@ -40,7 +40,7 @@ constexpr Frequencies make_frequencies() {
 
 inline constexpr Frequencies state_frequencies = make_frequencies();
 
-// StateCoder decodes the coded part of a packet. bad is set by what no sender writes.
+// StateCoder decodes the coded part of a packet. It sets bad for input that no sender produces.
 class StateCoder {
 public:
   void begin(Bytes b) {
@@ -74,7 +74,8 @@ public:
     uint32_t span = static_cast<uint32_t>(int64_t{hi} - lo);
     return bounded(lo + static_cast<int64_t>(decoder_.raw(static_cast<unsigned>(bit_length(span)))), lo, hi);
   }
-  // changed_byte decodes a byte against another one. differed is whether the byte before differed.
+  // changed_byte decodes a byte against its old value. differed reports whether the previous byte
+  // differed.
   uint8_t changed_byte(Chance (&differs)[2], Chance (&flip)[8], bool *differed, uint8_t was) {
     *differed = bit(differs[*differed ? 1 : 0]);
     if (!*differed) return was;

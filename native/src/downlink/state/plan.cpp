@@ -6,7 +6,7 @@ namespace {
 
 constexpr int64_t max_factor = INT64_C(1) << 31;
 constexpr int64_t max_quat_factor = (INT64_C(1) << 40) - 1;
-constexpr int64_t max_change = INT64_C(1) << 48; // per tick, Q16 or Q30
+constexpr int64_t max_change = INT64_C(1) << 48; // maximum change per tick, Q16 or Q30
 
 template <typename T, size_t N> void fill(T (&to)[N], Chance c) {
   if constexpr (std::is_array_v<T>) {
@@ -50,7 +50,7 @@ bool StatePlan::link(size_t field, size_t velocity, int64_t factor) {
 void StatePlan::finish() {
   trends = order_n = 0;
   rest_fields = false;
-  // Ranks: those without a velocity, those with one, quats.
+  // Ranks: fields without a velocity, fields with one, quats.
   for (int rank = 0; rank < 3; rank++) {
     for (size_t i = 0; i < n; i++) {
       StateField &f = fields[i];

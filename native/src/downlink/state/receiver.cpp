@@ -13,8 +13,7 @@ constexpr uint64_t max_distance = 56;
 constexpr uint64_t reorder_limit = 8;
 constexpr int64_t max_tick = INT64_C(1) << 53;
 
-// nearest returns the number with these low bits that is nearest to next, or 2^width more if it would
-// be below 0.
+// nearest returns the number with the given low bits that is nearest to next, but not below 0.
 uint64_t nearest(uint64_t low, unsigned width, uint64_t next) {
   uint64_t size = UINT64_C(1) << width, from = next - size / 2; // modulo 2^64
   uint64_t n = from + ((low - from) & (size - 1));
@@ -35,7 +34,7 @@ bool parse_tick(const uint8_t *b, size_t n, size_t *used, int64_t *tick) {
   return false;
 }
 
-// next_inputs returns the size of the first player's inputs, with 2 bytes before them, or 0.
+// next_inputs returns the size of the first player's inputs with the 2 bytes before them, or 0.
 size_t next_inputs(const uint8_t *data, size_t size) {
   if (size < 2 || size - 2 < data[1]) return 0;
   return size_t{2} + data[1];
@@ -62,7 +61,7 @@ Error StateImpl::create(const StatePlan &plan, const StateConfig &c) {
   plan_ = plan;
   config_ = c;
   size_t fields = plan.n, records = size_t{c.objects} + c.updates;
-  // The factors of an offer do not change which fields have trends.
+  // The factors of an offer do not affect which fields have trends.
   stride_ = plan.components + plan.trends;
   if (!records_.create(allocator_, records) || !rows_.create(allocator_, records * stride_) ||
       !misses_.create(allocator_, records * fields) || !known_.create(allocator_, c.objects) ||
@@ -172,7 +171,7 @@ bool StateImpl::is_first(const Header &h) const {
 
 Error StateImpl::do_receive(Bytes packet, StateUpdate *u) {
   *u = StateUpdate();
-  // What the last update showed is not needed any more.
+  // The result of the last update is no longer needed.
   if (!shown_) {
     for (size_t i = 0; i < updated_n_; i++) release(updated_[i]);
   }
@@ -205,7 +204,7 @@ Error StateImpl::fail(Error e, const Header &h) {
     restart_ = true;
     break;
   case Error::full:
-    // Packets that are kept for long may be the reason: the sender begins again.
+    // The cause may be packets kept for too long. The sender restarts.
     stats_.full++;
     restart_ = true;
     clear_packets(final_);
@@ -296,7 +295,7 @@ Error StateImpl::decode(const Header &h) {
   if (!is_first(h)) {
     if (h.number > newest_ ? work_.tick <= newest_tick_ : work_.tick >= newest_tick_) return Error::malformed;
   }
-  // Objects that are not known yet need a place.
+  // New objects need a free entry.
   size_t fresh = 0;
   for (size_t i = 0; i < updated_n_; i++) {
     size_t at = known_at(records_[updated_[i]].id);
@@ -377,7 +376,7 @@ bool StateImpl::decode_inputs(const Packet *base) {
   return true;
 }
 
-// decode_tick decodes the inputs of a tick into those before it.
+// decode_tick decodes the inputs of a tick as differences from the previous tick's.
 bool StateImpl::decode_tick(TickSlot *, uint8_t *data, size_t *size) {
   StateModels &m = models_[64];
   size_t before = *size;
@@ -481,7 +480,7 @@ size_t StateImpl::known_at(uint16_t id) const {
   return from;
 }
 
-// link adds a record to those of its object, which descend by number.
+// link adds a record to the records of its object, which are in descending order of numbers.
 void StateImpl::link(uint32_t record) {
   Record &r = records_[record];
   size_t at = known_at(r.id);
@@ -496,7 +495,7 @@ void StateImpl::link(uint32_t record) {
   *place = record;
 }
 
-// clear_packets forgets all packets and baselines.
+// clear_packets discards all packets and baselines.
 void StateImpl::clear_packets(uint64_t final) {
   for (Packet &p : packets_) p = Packet();
   for (size_t i = 0; i < known_n_; i++) release_chain(&known_[i].newest);
@@ -517,7 +516,7 @@ void StateImpl::settle(uint64_t floor) {
   if (to > final_) final_ = to;
 }
 
-// settle_packet releases what the updates of a packet replace.
+// settle_packet releases the records that the updates of a packet replace.
 void StateImpl::settle_packet(Packet &p) {
   for (uint32_t r = p.first; r != no_record; r = records_[r].next) {
     release_chain(&records_[r].older);
@@ -526,7 +525,7 @@ void StateImpl::settle_packet(Packet &p) {
   p.first = no_record;
 }
 
-// sweep forgets the objects whose removal is settled.
+// sweep removes objects whose removal is settled.
 void StateImpl::sweep() {
   if (!sweep_due_) return;
   sweep_due_ = false;
@@ -560,7 +559,7 @@ void StateImpl::accept(const Header &h, StateUpdate *u) {
   } else if (had) {
     stats_.lost += n - before - 1;
   }
-  // By ascending id.
+  // In ascending order of ids.
   for (size_t i = 1; i < updated_n_; i++) {
     for (size_t k = i; k > 0 && records_[updated_[k]].id < records_[updated_[k - 1]].id; k--) {
       uint32_t swap = updated_[k];
@@ -580,7 +579,7 @@ void StateImpl::accept(const Header &h, StateUpdate *u) {
       if (p != nullptr && p->base != p->number) settle(p->base);
     }
     settle(n - (n < max_distance ? n : max_distance));
-    for (uint64_t k = before + 1; k <= end; k++) slot(k) = Packet(); // of packet k - 64
+    for (uint64_t k = before + 1; k <= end; k++) slot(k) = Packet(); // replaces packet k - 64
   }
   mark(n);
   if (is_ahead || n + reorder_limit > before) {
@@ -603,7 +602,7 @@ void StateImpl::accept(const Header &h, StateUpdate *u) {
   sweep();
 }
 
-// accept_inputs keeps the inputs that were not known.
+// accept_inputs stores the inputs that are new.
 void StateImpl::accept_inputs(StateUpdate *u) {
   for (size_t i = 0; i < ticks_n_; i++) {
     const TickSlot &t = ticks_[i];
@@ -669,7 +668,7 @@ const StateImpl &impl(const StateReceiver &r) {
   return static_cast<const StateImpl &>(r);
 }
 
-// rest_of returns the field of a schema that marks rest, or -1.
+// rest_of returns the index of the field that marks rest, or -1.
 int rest_of(const detail::SchemaImpl &s, const char *name) {
   for (size_t i = 0; i < s.infos.size(); i++) {
     if (s.infos[i].is_integer() && std::strcmp(s.infos[i].name, name) == 0) return static_cast<int>(i);

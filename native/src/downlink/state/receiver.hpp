@@ -8,16 +8,16 @@
 namespace uplink::detail::state {
 
 constexpr uint32_t no_record = UINT32_MAX;
-constexpr size_t max_updates = 255; // of a packet
+constexpr size_t max_updates = 255; // maximum number of updates in a packet
 constexpr size_t max_ticks = 32;
 constexpr size_t max_input_bytes = 1024;
 
-// Record is an update of an object: its row, or its removal. Its components, trends and misses are in
-// arrays of the Store.
+// Record is an update of an object: its row, or its removal. Its components, trends and misses are
+// in arrays of the Store.
 struct Record {
-  uint32_t older = no_record; // of the same object; of an unused one the next
-  uint32_t next = no_record;  // of the same packet
-  uint64_t number = 0;        // of the packet
+  uint32_t older = no_record; // older record of the same object; in an unused record the next unused one
+  uint32_t next = no_record;  // next record of the same packet
+  uint64_t number = 0;        // number of the packet
   int64_t tick = 0;
   uint16_t id = 0;
   uint8_t generation = 0;
@@ -26,21 +26,21 @@ struct Record {
   bool zero = false;
 };
 
-// Packet is a decoded packet to which others may refer.
+// Packet is a decoded packet that other packets may refer to.
 struct Packet {
   uint64_t number = 0;
   bool kept = false;
   int64_t tick = 0;
-  uint64_t base = 0;          // the same number in a keyframe
-  uint32_t first = no_record; // its updates, until they are settled
-  int64_t from = 0, to = 0;   // ticks with inputs
-  size_t input_bytes = 0;     // of its last inputs
+  uint64_t base = 0;          // number of the base packet; in a keyframe the packet's own number
+  uint32_t first = no_record; // first of its updates, until they are settled
+  int64_t from = 0, to = 0;   // range of ticks with inputs
+  size_t input_bytes = 0;     // size of its last inputs
 };
 
-// View is the set of packets whose updates are baselines: of the base packet and older ones.
+// View is the set of packets whose updates are baselines: the base packet and older packets.
 struct View {
   uint64_t base = 0;
-  uint64_t bits = 0; // bit i for packet base - i
+  uint64_t bits = 0; // bit i stands for packet base - i
 
   bool has(uint64_t number) const {
     return number <= base && base - number < 64 && (bits >> (base - number) & 1) != 0;
@@ -53,7 +53,7 @@ struct Baseline {
   uint32_t record;
 };
 
-// TickSlot tells what is known of the inputs of a tick.
+// TickSlot contains the known inputs of a tick.
 struct TickSlot {
   int64_t tick = INT64_MIN;
   bool known = false;
@@ -64,12 +64,12 @@ class StateImpl final : public StateReceiver {
 public:
   explicit StateImpl(const Allocator &a) : allocator_(a) {}
 
-  // create makes room for objects of a plan. c has no zeros.
+  // create allocates room for objects of a plan. All fields of c are set.
   Error create(const StatePlan &plan, const StateConfig &c);
 
   Allocator allocator() const { return allocator_; }
-  ObjectType *type = nullptr; // with the schema of the objects; null in tests
-  int rest_field = -1;        // of the schema, or -1
+  ObjectType *type = nullptr; // type with the schema of the objects; null in tests
+  int rest_field = -1;        // index in the schema, or -1
 
   Error do_receive(Bytes packet, StateUpdate *u);
   StateObject do_object(size_t i) const;
@@ -79,7 +79,7 @@ public:
   const StateStats &counts() const { return stats_; }
   const StatePlan &plan() const { return plan_; }
   const StateConfig &config() const { return config_; }
-  // relink replaces the plan by one of the same objects, and resets the receiver.
+  // relink replaces the plan by another one for the same objects, and resets the receiver.
   void relink(const StatePlan &p) {
     plan_ = p;
     do_reset();
@@ -93,7 +93,7 @@ private:
     int64_t tick = 0;
     Bytes coded;
   };
-  // Motion is how residuals of a field are scaled.
+  // Motion determines the scale of the residuals of a field.
   struct Scales {
     int64_t common[3];
     int64_t missed = 0;
@@ -158,7 +158,7 @@ private:
   Allocator allocator_;
   StatePlan plan_;
   StateConfig config_;
-  size_t stride_ = 0; // of a record's components and trends
+  size_t stride_ = 0; // number of a record's components and trends
 
   Array<Record> records_;
   Array<int32_t> rows_;
@@ -170,28 +170,28 @@ private:
     uint16_t id;
     uint32_t newest;
   };
-  Array<Known> known_; // objects of which some packet had an update, by ascending id
+  Array<Known> known_; // objects with an update in any packet, by ascending id
   size_t known_n_ = 0;
   bool sweep_due_ = false;
 
   Array<Packet> packets_;      // by number modulo 64
-  Array<StateModels> models_;  // of the packets, then of the one that is decoded
-  Array<FieldModels> fields_;  // the same
-  Array<uint8_t> last_inputs_; // the same
+  Array<StateModels> models_;  // models after each packet, and of the current packet
+  Array<FieldModels> fields_;  // models of each field after each packet, and of the current packet
+  Array<uint8_t> last_inputs_; // last inputs after each packet, and of the current packet
 
   Array<TickSlot> log_; // by tick modulo 64
 
   bool any_ = false;
   uint64_t newest_ = 0;
   int64_t newest_tick_ = 0;
-  uint64_t window_ = 0; // bit i: packet newest - i was decoded
-  uint64_t floor_ = 0;  // no packet refers to one before it
+  uint64_t window_ = 0; // bit i is set if packet newest - i was decoded
+  uint64_t floor_ = 0;  // no packet refers to earlier packets
   uint64_t final_ = 0;  // packets before it are settled
   uint8_t epoch_ = 0;
   bool restart_ = false;
   StateStats stats_;
 
-  // The packet that is decoded.
+  // The current packet.
   StateCoder coder_;
   Packet work_;
   bool keyframe_ = false;
@@ -208,9 +208,9 @@ private:
   TickSlot ticks_[max_ticks];
   size_t ticks_n_ = 0;
   Array<uint8_t> tick_data_;
-  uint8_t news_[max_ticks] = {}; // ticks that were not known
+  uint8_t news_[max_ticks] = {}; // ticks with new inputs
   size_t news_n_ = 0;
-  bool shown_ = false; // the records in updated_ belong to the receiver only until the next packet
+  bool shown_ = false; // the records in updated_ are valid only until the next packet
 };
 
 } // namespace uplink::detail::state
