@@ -22,7 +22,7 @@ const ownTraces = "../testdata/traces/*.csv.gz"
 // seeds is the number of links with loss for each trace.
 const seeds = 4
 
-// timedLoss is the loss at which times are measured: adaptive sends redundant frames.
+// timedLoss is the loss at which times are measured. At this loss adaptive sends redundant frames.
 const timedLoss = 0.05
 
 type compareOptions struct {
@@ -70,7 +70,7 @@ func (o *compareOptions) run(cmd *cobra.Command, paths []string) error {
 	return emit(cmd, o.json, []comparison{{results, s}}, func(b *strings.Builder) { b.WriteString(tables(results, s)) })
 }
 
-// checkOutput returns an error if --output names no directory.
+// checkOutput returns an error if --output is not a directory.
 func checkOutput(dir string) error {
 	if _, err := os.Stat(dir); dir != "" && err != nil {
 		return fmt.Errorf("--output: %w", err)
@@ -78,7 +78,8 @@ func checkOutput(dir string) error {
 	return nil
 }
 
-// compare runs all schemes on each trace. Frames that differ from the sent ones are an error.
+// compare runs all schemes on each trace. It returns an error if decoded frames differ from the
+// sent ones.
 func (o *compareOptions) compare(cmd *cobra.Command, paths []string) ([]*compare.Result, error) {
 	if len(paths) == 0 {
 		var err error
@@ -153,7 +154,7 @@ func tables(results []*compare.Result, s *compare.Summary) string {
 	return b.String()
 }
 
-// meanTable shows the schemes with repetition, or those without.
+// meanTable returns the table of the schemes with repetition, or without.
 func meanTable(s *compare.Summary, repeated bool) [][]string {
 	head := []string{""}
 	for _, loss := range s.Losses {
@@ -173,7 +174,7 @@ func meanTable(s *compare.Summary, repeated bool) [][]string {
 	return rows
 }
 
-// spanRow shows how many frames the payloads of general-purpose peers have.
+// spanRow returns a row with the number of frames in the payloads of general-purpose peers.
 func spanRow(s *compare.Summary) []string {
 	row := []string{"frames a payload *"}
 	for _, n := range s.Spans {

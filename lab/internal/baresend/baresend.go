@@ -1,5 +1,5 @@
-// Package baresend encrypts datagrams and sends them in batches, and does nothing else. No server
-// that has a key for each player can send the same datagrams at a lower cost.
+// Package baresend only encrypts datagrams and sends them in batches. No server with a key for each
+// player can send the same datagrams at a lower cost.
 //
 // The encryption is that of the transport's default suite, AES-128-GCM with a tag of 16 bytes. A
 // header of 2 bytes precedes the ciphertext and is authenticated.
@@ -15,7 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// batch is the number of datagrams that are written together, as by a [endpoint.Listener].
+// batch is the number of datagrams that are written together, as in an [endpoint.Listener].
 const batch = 256
 
 // Sender sends datagrams to peers. It is not safe for concurrent use.
@@ -23,16 +23,16 @@ type Sender struct {
 	conn    transport.BatchConn
 	peers   []peer
 	nonce   [12]byte
-	waiting []transport.Datagram // with the memory of a full batch
+	waiting []transport.Datagram // queue, with the memory of a full batch
 }
 
 type peer struct {
 	addr   netip.AddrPort
 	gcm    cipher.AEAD
-	number uint64 // of the next datagram
+	number uint64 // number of the next datagram
 }
 
-// New returns a sender to these addresses, each with a key of its own.
+// New returns a sender to these addresses. Each address has its own key.
 func New(conn transport.BatchConn, to []netip.AddrPort) (*Sender, error) {
 	s := &Sender{conn: conn, waiting: make([]transport.Datagram, 0, batch)}
 	for i := range s.waiting[:batch] {

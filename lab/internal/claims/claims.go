@@ -1,8 +1,8 @@
-// Package claims runs the commands of README.md that print figures, and compares what the page
-// states with what they print.
+// Package claims runs the commands of README.md that print figures, and compares the figures on the
+// page with the output.
 //
-// A stated figure may differ from the measured one by one unit of its last digit. Figures of
-// machines, such as CPU times, are not on that page.
+// A figure on the page may differ from the measured one by one unit of its last digit. The page has
+// no figures that depend on the machine, such as CPU times.
 package claims
 
 import (
@@ -20,9 +20,9 @@ import (
 	"github.com/uplink-rpc/uplink/internal/bench"
 )
 
-// Check returns an error for each figure of the page that differs more, and for each statement that
-// is not on the page: then change the list of statements with the page. The working directory is
-// lab.
+// Check returns an error for each figure of the page that differs by more, and for each statement
+// that is not on the page. If the page changes, change the list of statements too. The working
+// directory is lab.
 func Check() error {
 	text, err := os.ReadFile("../README.md")
 	if err != nil {
@@ -45,7 +45,7 @@ func Check() error {
 	return compare(string(text), all)
 }
 
-// run is a command of the page. Its results are those of all recordings.
+// run is a command of the page. It has one result per recording.
 type run struct {
 	arguments string
 	results   []bench.Result
@@ -77,7 +77,7 @@ func output(line string, v any) error {
 	return json.Unmarshal(out, v)
 }
 
-// on returns what was measured of a codec, or of a preset, on recording i.
+// on returns the result of a codec, or of a preset, for recording i.
 func (r *run) on(i int, name string) *bench.Counts {
 	for j := range r.results[i].Codecs {
 		if c := &r.results[i].Codecs[j]; c.Preset == name || c.Preset == "" && c.Name == name {
@@ -116,7 +116,7 @@ func (r *run) delay(name string) float64 {
 	return r.mean(name, func(c *bench.Counts) float64 { return c.DelayMsMean })
 }
 
-// names are those of the presets in results, in the order of the page.
+// names are the names of the presets in results, in the order of the page.
 var names = []string{"low-latency", "balanced", "low-bandwidth"}
 
 func of(f func(name string) float64) (values []float64) {
@@ -205,7 +205,7 @@ func alternatives() ([]statement, error) {
 	}, nil
 }
 
-// prior measures what the built-in prior knows of the recordings that it was trained on.
+// prior measures the gain of the built-in prior on the recordings that it was trained on.
 func prior() ([]statement, error) {
 	var out struct {
 		Mean struct {
@@ -217,7 +217,7 @@ func prior() ([]statement, error) {
 	return []statement{{"trained on the other four only, it needs # % more", []float64{100 * (b["generic"]/b["built-in"] - 1)}}}, err
 }
 
-// drift measures the article's scheme on floats.
+// drift measures the error of the article's scheme on floats.
 func drift() ([]statement, error) {
 	var out struct {
 		Fields []struct {

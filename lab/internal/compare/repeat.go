@@ -13,21 +13,21 @@ import (
 const repeatedSuffix = " repeated"
 
 const (
-	// target is the share of frames that are to arrive before the deadline of preset, here rounded
-	// to hundredths of a percent.
+	// target is the share of frames that must arrive before the deadline of preset, rounded to
+	// hundredths of a percent.
 	target = 0.999
-	// spanFrames is the number of frames of the courses that find how many repetitions that takes.
+	// spanFrames is the number of frames from which the number of repetitions is determined.
 	spanFrames = 500_000
-	// formFrames is the number of frames that choose the form of a payload with repetition.
+	// formFrames is the number of frames from which the form of payloads with repetition is chosen.
 	formFrames = 1000
 )
 
-// preset has the deadline of all schemes with repetition.
+// preset defines the deadline of all schemes with repetition.
 var preset = client.LowLatency
 
-// span returns the minimum number of frames in each payload with which the target is reached at a
-// loss. A frame leaves for the last time before its deadline, so there may be no such number; then
-// it returns the maximum.
+// span returns the minimum number of frames per payload that reaches the target at a loss. A frame
+// is sent for the last time before its deadline, so no number may suffice. Then span returns the
+// maximum.
 func (t *trial) span(loss float64) (int, error) {
 	if loss == 0 {
 		return 1, nil
@@ -45,7 +45,7 @@ func (t *trial) span(loss float64) (int, error) {
 	return deadline + 1, nil
 }
 
-// delivered returns the share of frames that arrive when payloads have so many frames.
+// delivered returns the share of frames that arrive if payloads have the given number of frames.
 func delivered(course bench.Course, span int) float64 {
 	missing, got := 0, 0
 	for n := range course {
@@ -57,8 +57,8 @@ func delivered(course bench.Course, span int) float64 {
 	return share(got, len(course))
 }
 
-// repeated runs a peer that repeats older frames in each payload until the target is reached, in
-// the form that has the fewest bits at the start of the first course of each loss.
+// repeated runs a peer that repeats older frames in each payload until the target is reached. It
+// uses the form with the fewest bits at the start of the first course of each loss.
 func (t *trial) repeated(k *peer.Kind) (Scheme, error) {
 	s := Scheme{Name: k.Name + repeatedSuffix, Class: k.Class}
 	t.cfg.Progress(t.measured.Name, s.Name)
@@ -110,7 +110,8 @@ func (t *trial) repeatForm(k *peer.Kind, course bench.Course) (best peer.Peer, f
 	return best, form, nil
 }
 
-// samples returns the payloads of the first half, without loss, with so many frames in each.
+// samples returns the payloads of the first half without loss, with the given number of frames in
+// each.
 func (t *trial) samples(span int) (samples []peer.Sample) {
 	for n := range t.sampled {
 		if b := t.sampled[n].Base; b >= 0 {
@@ -120,8 +121,8 @@ func (t *trial) samples(span int) (samples []peer.Sample) {
 	return samples
 }
 
-// first returns the first frame of payload n: one of the last span frames that is newer than the
-// baseline, since acks have shown that to be there.
+// first returns the first frame of payload n. Of the last span frames, it is the first one that is
+// newer than the baseline, since acks have shown that the baseline arrived.
 func first(course bench.Course, n, span int) int {
 	return max(0, course[n].Base+1, n+1-span)
 }

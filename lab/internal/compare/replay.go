@@ -20,7 +20,7 @@ type replay struct {
 	course bench.Course
 	held   []schema.Frame // decoded by the server
 	rows   []schema.Frame // output of Decode
-	tally  tally          // of run
+	tally  tally          // result of run
 }
 
 type tally struct{ sent, payloads, headers, delivered, wrong int }
@@ -53,7 +53,7 @@ func newReplay(p peer.Peer, k *peer.Kind, s *schema.Schema, frames []schema.Fram
 	return r
 }
 
-// first returns the first of the frames in payload n. Engines repeat frames that were acked, too.
+// first returns the first of the frames in payload n. Schemes of engines repeat acked frames too.
 func (r *replay) first(n int) int {
 	if r.kind.Class == peer.Engine {
 		return max(0, n+1-r.kind.Span)
@@ -78,7 +78,7 @@ func (r *replay) decode(n int, payload []byte) ([]schema.Frame, error) {
 	return rows, r.Decode(rows, r.base(n, r.held), payload)
 }
 
-// run sends every frame. The server decodes against its own decoded frames.
+// run sends every frame. The server decodes against the frames that it has decoded.
 func (r *replay) run() (Point, error) {
 	var payload []byte
 	next := 0
@@ -100,7 +100,7 @@ func (r *replay) run() (Point, error) {
 		for i := range rows {
 			q := r.first(n) + i
 			if q < next {
-				continue // delivered before
+				continue // delivered earlier
 			}
 			r.tally.delivered++
 			r.held[q].CopyFrom(&rows[i])
@@ -115,13 +115,14 @@ func (r *replay) run() (Point, error) {
 
 func share(a, b int) float64 { return float64(a) / float64(max(b, 1)) }
 
-// Minimum time and passes of a measurement.
+// Minimum time and number of passes of a measurement.
 const (
 	measureFor    = 100 * time.Millisecond
 	measurePasses = 3
 )
 
-// measure returns the mean times per frame of the fastest passes. Call run before, for baselines.
+// measure returns the mean times per frame of the fastest passes. Call run first, which sets the
+// baselines.
 func (r *replay) measure() (encodeNs, decodeNs float64, err error) {
 	payloads, arrived := make([][]byte, len(r.frames)), 0
 	for n := range payloads {
@@ -184,14 +185,14 @@ const (
 	Redundant = Adaptive + repeatedSuffix
 )
 
-// ownKind is a codec that internal/bench runs as scheme.
+// ownKind is a scheme that internal/bench runs.
 type ownKind struct {
 	name, scheme string
-	presets      []client.Preset // or none: without redundancy
+	presets      []client.Preset // presets; empty: without redundancy
 	note         string
 }
 
-// owns are the codecs of this project and of the paper.
+// owns are the schemes of this project and of the paper.
 var owns = []ownKind{
 	{Paper, "paper", nil, "rle under two sequence numbers of 32 bits, a size inferred from the paper's 32-bit ack"},
 	{"rle", "rle", nil, ""},

@@ -25,9 +25,9 @@ type trial struct {
 	schema   *schema.Schema
 	training []schema.Frame
 	measured *trace.Trace
-	sampled  bench.Course     // of the training half
-	courses  [][]bench.Course // at each loss, one for each seed
-	spans    []int            // frames in a payload with repetition, at each loss
+	sampled  bench.Course     // course of the training half
+	courses  [][]bench.Course // courses at each loss, one for each seed
+	spans    []int            // number of frames in a payload with repetition, at each loss
 	timed    bench.Course
 }
 
@@ -170,13 +170,14 @@ func (t *trial) replay(k *peer.Kind, p peer.Peer, courses []bench.Course) (Point
 
 // Config configures a comparison. Zero fields mean the defaults.
 type Config struct {
-	// Losses are the fractions of packets lost in each direction. The first is 0. The default is 0
-	// to 0.2.
+	// Losses are the fractions of packets lost in each direction. The first must be 0. The default
+	// is 0 to 0.2.
 	Losses []float64
-	// Seeds is the number of links with loss, each with other losses and a fresh start; default 1.
+	// Seeds is the number of links with loss; default 1. Each has other losses and starts without
+	// state.
 	Seeds int
-	// TimedLoss is the loss at which times are measured. Those of schemes with repetition are
-	// measured if it is one of Losses.
+	// TimedLoss is the loss at which times are measured. Times of schemes with repetition are
+	// measured only if it is one of Losses.
 	TimedLoss float64
 	// Frames is the number of frames of a trace that are used, half of them for training. The
 	// default is all.
@@ -193,7 +194,7 @@ const (
 	seed      = 1
 )
 
-// link returns the configuration of a run at a loss. Acks have the default rate of a server.
+// link returns the configuration of a link at a loss. Acks have the default rate of a server.
 func (c *Config) link(loss float64) bench.Config {
 	return bench.Config{
 		Link:    simlink.Config{RTT: roundTrip, Loss: loss, Burst: 1, Seed: seed},
@@ -279,8 +280,8 @@ func (r *Result) at(name string) *Scheme {
 type Mean struct {
 	Name  string     `json:"name"`
 	Class peer.Class `json:"class"`
-	// Bits are the bits per delivered frame at each loss, Delivered the arithmetic means of the
-	// delivered ratio.
+	// Bits are the bits per delivered frame at each loss. Delivered are the arithmetic means of the
+	// delivered ratios.
 	Bits      []float64 `json:"bits_per_delivered_frame"`
 	Delivered []float64 `json:"delivered_ratio"`
 	EncodeNs  float64   `json:"encode_ns,omitempty"`
@@ -294,16 +295,17 @@ func (m *Mean) Base() string { return strings.TrimSuffix(m.Name, repeatedSuffix)
 type Summary struct {
 	Losses []float64 `json:"losses"`
 	Means  []Mean    `json:"geometric_means"`
-	// Spans are the numbers of frames in a payload of peers with repetition at each loss: the
-	// maxima of the traces.
+	// Spans are the numbers of frames in a payload of peers with repetition at each loss. Each is
+	// the maximum of all traces.
 	Spans []int `json:"frames_per_repeated_payload"`
 	// Ratios compare adaptive without redundancy with the general-purpose peer that has the fewest
-	// bits for the trace and loss, and adaptive with redundancy with the best one with repetition.
+	// bits for the trace and loss. They also compare adaptive with redundancy with the best peer
+	// with repetition.
 	Ratios []Ratio `json:"ratios_to_best_general_peer"`
 }
 
-// Ratio has quotients of bits per delivered frame: geometric means over the traces at each loss,
-// and those of each trace without loss.
+// Ratio contains quotients of bits per delivered frame: geometric means over the traces at each
+// loss, and the quotient of each trace without loss.
 type Ratio struct {
 	Name  string    `json:"name"`
 	Loss  []float64 `json:"at_each_loss"`
@@ -363,16 +365,17 @@ func (s *Summary) ratio(results []*Result, name string) Ratio {
 	return ratio
 }
 
-// ratio returns the bits of a scheme divided by those of the best general-purpose peer, at loss k.
+// ratio returns the bits of a scheme divided by the bits of the best general-purpose peer, at loss
+// k.
 func (r *Result) ratio(name string, k int) float64 {
 	return r.at(name).Points[k].Bits / r.Best(k, Repeated(name)).Points[k].Bits
 }
 
-// Repeated reports whether the scheme of this name repeats frames until the target is reached.
+// Repeated reports whether the scheme with this name repeats frames until the target is reached.
 func Repeated(name string) bool { return strings.HasSuffix(name, repeatedSuffix) }
 
-// Best returns the general-purpose peer with the fewest bits at loss k, of those with repetition or
-// of those without.
+// Best returns the general-purpose peer with the fewest bits at loss k, among the peers with
+// repetition or those without.
 func (r *Result) Best(k int, repeated bool) *Scheme {
 	var best *Scheme
 	for i := range r.Schemes {

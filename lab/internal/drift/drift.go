@@ -1,9 +1,9 @@
-// Package drift compares the error of the article's scheme, read literally, with that of this
-// project.
+// Package drift compares the error of this project with that of the article's scheme, implemented
+// literally.
 //
-// The article quantizes the difference of two floats. The server adds it to the value that it
-// restored before, but the client subtracts from the value that it sent. So the rounding errors of
-// a chain of frames add up. This project quantizes values first, so that differences are exact.
+// The article quantizes the difference of two floats. The server adds it to its previous restored
+// value, but the client computes it from its previous exact value. So the rounding errors of a
+// chain of frames add up. This project quantizes values first, so differences are exact.
 package drift
 
 import (
@@ -29,7 +29,7 @@ type Result struct {
 // Field contains the errors of one numeric field, over all its values.
 type Field struct {
 	Name string `json:"name"`
-	// Step is the field's resolution; in degrees for an angle.
+	// Step is the field's resolution, in degrees for an angle.
 	Step  float64 `json:"step"`
 	Spans []Span  `json:"spans"`
 }
@@ -38,8 +38,8 @@ type Field struct {
 type Span struct {
 	// Until is the end of the second, in seconds from the start of the trace.
 	Until float64 `json:"until_s"`
-	// Article is the error of the article's scheme, QuantizeFirst that of this project, in the
-	// value's unit.
+	// Article is the error of the article's scheme, QuantizeFirst the error of this project. Both
+	// are in the unit of the value.
 	Article       Error `json:"article"`
 	QuantizeFirst Error `json:"quantize_first"`
 }
@@ -50,8 +50,8 @@ type Error struct {
 	Max  float64 `json:"max"`
 }
 
-// Run reads all frames from r and encodes each against the one distance before it. It skips fields
-// that are not numbers with a resolution: the article has no rule for them.
+// Run reads all frames from r and encodes each against the frame distance before it. It skips
+// fields that are not numbers with a resolution, because the article does not define them.
 func Run(r *trace.Reader, s *schema.Schema, distance int) (*Result, error) {
 	c, err := newChain(s, distance)
 	if err != nil {
@@ -101,30 +101,30 @@ func summary(errs []sum) Error {
 	return Error{Mean: all.total / float64(all.count), Max: all.max}
 }
 
-// chain runs both schemes side by side. Frame n is coded against frame n-distance.
+// chain runs both schemes in parallel. Frame n is coded against frame n-distance.
 type chain struct {
 	schema   *schema.Schema
 	distance int
-	n        int // frames so far
+	n        int // number of frames so far
 	frame    *schema.Frame
 	enc      *rpcdelta.Encoder
 	dec      *rpcdelta.Decoder
-	acks     []rpcdelta.Ack // of the last frames, by number modulo distance
+	acks     []rpcdelta.Ack // acks of the last frames, by frame number modulo distance
 	fields   []field
 	restored []float64
 	coded    []byte
 }
 
-// field is a field that has a step.
+// field is a field with a resolution.
 type field struct {
 	name string
-	at   int // number in the schema
+	at   int // index in the schema
 	step float64
 	turn float64 // 360 for an angle, else 0
-	// sent and rebuilt are the values of the last frames at the client and at the server, by number
-	// modulo distance.
+	// sent and rebuilt are the values of the last frames at the client and at the server, by frame
+	// number modulo distance.
 	sent, rebuilt [][]float64
-	literal, ours []sum // of each frame
+	literal, ours []sum // errors of each frame
 }
 
 type sum struct {
@@ -168,7 +168,7 @@ func newField(f *schema.Field, distance int) (field, bool) {
 	return d, true
 }
 
-// step processes the row that r read last.
+// step processes the row that r has read last.
 func (c *chain) step(r *trace.Reader) error {
 	got, err := c.deliver()
 	if err != nil {
@@ -205,12 +205,12 @@ func (c *chain) deliver() (*schema.Frame, error) {
 	return got[0].Frame, err
 }
 
-// paper encodes values with the article's scheme and returns the errors at its server.
+// paper encodes values with the article's scheme and returns the errors at the server.
 func (f *field) paper(values []float64, n, distance int) sum {
 	sent, rebuilt := f.sent[n%distance], f.rebuilt[n%distance]
 	for k, v := range values {
 		if n < distance {
-			rebuilt[k] = f.quantized(v) // a full frame
+			rebuilt[k] = f.quantized(v) // the first frame is sent in full
 		} else {
 			rebuilt[k] += f.quantized(f.wrap(v - sent[k]))
 		}
@@ -221,7 +221,7 @@ func (f *field) paper(values []float64, n, distance int) sum {
 
 func (f *field) quantized(v float64) float64 { return math.Floor(v/f.step+0.5) * f.step }
 
-// wrap returns the smallest equivalent of an angle's difference.
+// wrap returns the equivalent difference of angles with the smallest magnitude.
 func (f *field) wrap(d float64) float64 {
 	if f.turn == 0 {
 		return d

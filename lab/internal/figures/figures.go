@@ -1,4 +1,4 @@
-// Package figures runs the commands that lab/results.md shows and updates their results below them.
+// Package figures runs the commands in lab/results.md and updates the results below them.
 package figures
 
 import (
@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Update runs the commands of a page that contain match. They run in the parent of the working
-// directory: "go run ./cmd/uplink ..." and "cd lab && go run . ...", if their output is the same
-// each time, but for times. A table below a block of commands is filled with the results of its
-// bench commands (see fillTable); a text block is replaced by the output. Everything else is
-// unchanged, including tables of benchmarks, servers and soak tests.
+// Update runs the commands of a page that contain match, if their output is reproducible except for
+// times. The commands "go run ./cmd/uplink ..." and "cd lab && go run . ..." run in the parent of
+// the working directory. A table below a block of commands is filled with the results of its bench
+// commands (see fillTable). A text block is replaced by the output. Everything else is unchanged,
+// including tables of benchmarks, servers and soak tests.
 func Update(path, match string) error { return update(path, match, shell) }
 
 func shell(line string) (string, error) {
@@ -46,8 +46,8 @@ const (
 	fence  = "```"
 )
 
-// reproducible are the commands whose output is the same each time, but for times. The others wait
-// for input, or all of their results depend on the machine.
+// reproducible are the commands whose output is the same each time, except for times. Other
+// commands wait for input, or all their results depend on the machine.
 var reproducible = []string{
 	"go run ./cmd/uplink bench ", "go run ./cmd/uplink train ", "cd lab && go run . ackrate ", "cd lab && go run . compare", "cd lab && go run . drift ",
 	"cd lab && go run . world ",
@@ -90,7 +90,7 @@ func refresh(text, match string, run func(line string) (string, error)) (string,
 		case line != "" && !strings.HasPrefix(line, indent):
 			pictures := slices.DeleteFunc(commands, func(c string) bool { return !strings.Contains(c, " --svg ") })
 			_, err = outputOf(pictures, run)
-			commands = nil // the page does not show their results
+			commands = nil // the page does not contain their results
 		}
 		if err != nil {
 			return "", err
@@ -135,7 +135,7 @@ func tableOf(commands, table []string, run func(line string) (string, error)) ([
 	return fillTable(table, all), nil
 }
 
-// result is the part of the JSON of bench that tables show: the results of one trace.
+// result is the result of one trace in the JSON of bench, with the parts that tables contain.
 type result struct {
 	Trace  string
 	Codecs []map[string]any
@@ -151,7 +151,7 @@ func (r *result) wrong() bool {
 	return false
 }
 
-// members maps names of columns to JSON keys of bench. A column shows the last codec of the
+// members maps names of columns to JSON keys of bench. A column contains the last codec of the
 // results, or the codec or preset that precedes the name, as in "paper wire".
 var members = map[string]string{
 	"full":              "full_bits_per_frame",
@@ -176,8 +176,8 @@ var members = map[string]string{
 	"allocs":            "allocs_per_frame",
 }
 
-// together is the first cell of the row with the geometric mean of all traces, or the arithmetic
-// mean of delivered ratios and counts of wrong frames.
+// together is the first cell of the row for all traces. The row contains geometric means, but
+// arithmetic means of delivered ratios and of counts of wrong frames.
 const together = "together"
 
 // fillTable returns the old table with a row for each result. Columns with unknown names and rows

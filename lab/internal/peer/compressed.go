@@ -21,7 +21,7 @@ type compressor interface {
 	expand(dst, src []byte) ([]byte, error)
 }
 
-// compressed applies a compressor to the differences of frames.
+// compressed applies a compressor to differences of frames.
 type compressed struct {
 	record
 	compressor
@@ -65,7 +65,7 @@ func (c *compressed) Decode(rows []schema.Frame, base *schema.Frame, payload []b
 	return nil
 }
 
-// newest returns the last bytes of all records.
+// newest returns the last bytes of the concatenated records.
 func newest(records [][]byte, most int) []byte {
 	all := slices.Concat(records...)
 	return all[max(0, len(all)-most):]
@@ -118,7 +118,7 @@ func (d *deflated) expand(dst, src []byte) ([]byte, error) {
 	}
 	n, err := io.ReadFull(d.r, dst[len(dst):cap(dst)])
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		err = nil // the last block is not marked as the last one
+		err = nil // the last block is not marked as such
 	}
 	return dst[:len(dst)+n], err
 }
@@ -170,9 +170,10 @@ const (
 
 // zstandard is Zstandard of klauspost/compress with a trained dictionary. Its matcher ignores the
 // last 8 bytes of an input, and inputs of less than 10 bytes. The fastest level needs the fewest
-// bits; the best one needs a millisecond per frame. The payload is the type of the only block, the
+// bits; the best level needs a millisecond per frame. The payload is the type of the only block,
+// the
 // length if the block is a run, and its content. The rest of the frame format is constant or
-// follows from the length.
+// determined by the length.
 type zstandard struct {
 	enc  *zstd.Encoder
 	dec  *zstd.Decoder
@@ -184,7 +185,7 @@ func newZstd(records [][]byte) (compressor, error) {
 	content := newest(records[half:], zstdDict)
 	trained, err := zstd.BuildDict(zstd.BuildDictOptions{ID: zstdID, Contents: records[:half], History: content, Offsets: [3]int{1, 4, 8}, Level: zstd.SpeedFastest})
 	encoderDict, decoderDict := zstd.WithEncoderDict(trained), zstd.WithDecoderDicts(trained)
-	if err != nil { // no data for tables: use the content alone
+	if err != nil { // no data for tables: uses the content alone
 		encoderDict, decoderDict = zstd.WithEncoderDictRaw(zstdID, content), zstd.WithDecoderDictRaw(zstdID, content)
 	}
 	z := &zstandard{}
@@ -202,12 +203,12 @@ func newZstd(records [][]byte) (compressor, error) {
 // headers of three bytes.
 const (
 	zstdMagic      = 0xfd2fb528
-	zstdWithDict   = 1       // descriptor of a frame without size
+	zstdWithDict   = 1       // descriptor of a frame without content size
 	zstdWindow     = 10 << 3 // 2^20 bytes
 	zstdBlock      = 7       // offset of the block if the size is omitted
 	zstdLarge      = 256
 	zstdLast       = 1
-	zstdRunOfBytes = 1 // a block type
+	zstdRunOfBytes = 1 // type of a run block
 )
 
 func (z *zstandard) compress(dst, src []byte) ([]byte, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// shape groups kinds of fields by their coding.
+// shape groups kinds of fields that are coded alike.
 type shape uint8
 
 const (
@@ -22,29 +22,29 @@ const (
 	blob                // byte string
 )
 
-// field is a field of a schema, as peers code it.
+// field is a field of a schema with the data that peers need.
 type field struct {
 	shape
 	components []component
-	limit      uint32 // group: limit of its header
-	blob       int    // byte string: its index
-	size       int    // byte string: its length, or 0 if it varies
-	most       int    // byte string: its maximum length
+	limit      uint32 // group: maximum of its header
+	blob       int    // byte string: index
+	size       int    // byte string: length, or 0 if it varies
+	most       int    // byte string: maximum length
 }
 
 // component is one integer of a frame.
 type component struct {
-	at     int  // its index
-	bits   uint // it has 2^bits values
-	signed bool // half of them are negative
+	at     int  // index in the frame
+	bits   uint // number of values is 2^bits
+	signed bool // half of the values are negative
 	xor    bool // its difference is an XOR
-	index  int  // index of the component that must equal the baseline's for a difference; -1: none
+	index  int  // component that must equal the baseline's for a difference; -1: none
 }
 
-// layout is a schema, as peers code it.
+// layout is a schema with the data that peers need.
 type layout struct {
 	fields     []field
-	components []component // of all fields
+	components []component // components of all fields
 	blobs      int
 	zero       *schema.Frame
 }
@@ -114,17 +114,17 @@ func (l *layout) addBinary(p *field, f *schema.Field) {
 	l.fields = append(l.fields, *p)
 }
 
-// beyond reports whether a limit exceeds the 24 bits that a number has by default.
+// beyond reports whether a limit exceeds 24 bits, the default of a number.
 func beyond(f *schema.Field, limit *float64) bool {
 	return limit != nil && math.Abs(math.Floor(float64(*limit*(1/f.Resolution))+0.5)) >= 1<<23
 }
 
-// plain returns a value without its sign extension.
+// plain returns the low bits of a value, without sign extension.
 func (c *component) plain(v int32) uint32 { return uint32(v) & c.mask() }
 
 func (c *component) mask() uint32 { return uint32(uint64(1)<<c.bits - 1) }
 
-// value returns the value of its low bits.
+// value restores a value from its low bits.
 func (c *component) value(v uint32) int32 {
 	if c.signed {
 		return c.extend(v)
@@ -143,7 +143,7 @@ func (c *component) difference(cur, base *schema.Frame) int32 {
 	return c.extend(uint32(cur.Ints[c.at]) - uint32(from))
 }
 
-// restore is the inverse of difference. The preceding components must have been restored.
+// restore is the inverse of difference. It requires that the preceding components are restored.
 func (c *component) restore(cur, base *schema.Frame, difference int32) {
 	from := c.from(cur, base)
 	if c.xor {
@@ -153,7 +153,7 @@ func (c *component) restore(cur, base *schema.Frame, difference int32) {
 	cur.Ints[c.at] = c.value(uint32(from) + uint32(difference))
 }
 
-// from returns the value in the baseline, or 0 if that has another meaning.
+// from returns the value in the baseline, or 0 if the baseline's value has another meaning.
 func (c *component) from(cur, base *schema.Frame) int32 {
 	if c.index >= 0 && cur.Ints[c.index] != base.Ints[c.index] {
 		return 0
@@ -161,7 +161,7 @@ func (c *component) from(cur, base *schema.Frame) int32 {
 	return base.Ints[c.at]
 }
 
-// Form is a layout of differences in bytes.
+// Form is the layout of differences in bytes.
 type Form string
 
 // The forms of differences. Byte strings follow the numbers: a length, and the bytes XORed with
@@ -175,8 +175,8 @@ const (
 	Planes Form = "planes"
 )
 
-// chained is the end of the name of a form in which older frames of a payload are coded against the
-// ones after them, instead of the baseline.
+// chained is the suffix of the name of a form in which older frames of a payload are coded against
+// the frame after them, instead of the baseline.
 const chained Form = " chained"
 
 // Forms returns all forms of differences.
@@ -185,7 +185,7 @@ func Forms() []Form { return []Form{Varint, Bytes, Planes} }
 // record codes the differences of frames in a form.
 type record struct {
 	*layout
-	form    Form // without the end chained
+	form    Form // without the suffix chained
 	chained bool
 }
 
@@ -202,7 +202,7 @@ func (r *record) appendRows(dst []byte, base *schema.Frame, rows []schema.Frame)
 	return dst
 }
 
-// before returns what row i is coded against.
+// before returns the frame that row i is coded against.
 func (r *record) before(base *schema.Frame, rows []schema.Frame, i int) *schema.Frame {
 	if r.chained && i < len(rows)-1 {
 		return &rows[i+1]
@@ -210,7 +210,7 @@ func (r *record) before(base *schema.Frame, rows []schema.Frame, i int) *schema.
 	return base
 }
 
-// parseRows parses the result of appendRows. It reports whether that is well-formed.
+// parseRows parses the result of appendRows. It reports whether the input is well-formed.
 func (r *record) parseRows(rows []schema.Frame, base *schema.Frame, src []byte) bool {
 	ok := true
 	for i := len(rows) - 1; i >= 0 && ok; i-- {
@@ -261,8 +261,8 @@ func (r *record) appendBlobs(dst []byte, base, cur *schema.Frame) []byte {
 	return dst
 }
 
-// parse parses differences into cur and returns what follows them. It reports whether they are
-// well-formed.
+// parse parses differences into cur and returns the bytes that follow them. It reports whether the
+// input is well-formed.
 func (r *record) parse(cur, base *schema.Frame, src []byte) (rest []byte, ok bool) {
 	base = cmp.Or(base, r.zero)
 	switch r.form {

@@ -1,6 +1,6 @@
 // Package peer implements alternatives to this project's codecs behind one interface: compressors
-// on the differences of frames, serializers of whole calls, and the schemes of engines. All are
-// independent implementations; comments name the differences to the originals.
+// of differences of frames, serializers of whole calls, and schemes of engines. All are independent
+// implementations; comments list the differences from the originals.
 package peer
 
 import (
@@ -22,13 +22,13 @@ type Peer interface {
 	// Append appends the payload of rows: consecutive frames, oldest first. base is the baseline,
 	// or nil if there is none.
 	Append(dst []byte, base *schema.Frame, rows []schema.Frame) ([]byte, error)
-	// Decode decodes a payload to rows, which are as many as those of Append: a receiver knows how
-	// many frames a payload has.
+	// Decode decodes a payload to rows. Their number equals that of Append, since a receiver knows
+	// how many frames a payload has.
 	Decode(rows []schema.Frame, base *schema.Frame, payload []byte) error
 }
 
-// Sample has the frames of a payload and their baseline, to train a peer. Base is nil if there is
-// none.
+// Sample contains the frames of a payload and their baseline, to train a peer. Base is nil if there
+// is no baseline.
 type Sample struct {
 	Base *schema.Frame
 	Rows []schema.Frame
@@ -54,7 +54,7 @@ type Kind struct {
 	Span int
 	// Delta reports whether payloads are coded against a baseline.
 	Delta bool
-	// Forms are the layouts of the peer's input, at least one. Results show the one with the fewest
+	// Forms are the layouts of the peer's input, at least one. Results use the form with the fewest
 	// bits.
 	Forms []Form
 	// New returns the peer for a schema. Not every peer learns from samples.
@@ -78,8 +78,8 @@ func Kinds() []Kind {
 	}
 }
 
-// RepeatForms returns the layouts of payloads with several frames: those of Forms, and the same
-// with older frames against the ones after them.
+// RepeatForms returns the layouts of payloads with several frames: the Forms, and the Forms with
+// older frames coded against the frame after them.
 func (k *Kind) RepeatForms() []Form {
 	forms := slices.Clone(k.Forms)
 	if k.Delta {
@@ -90,14 +90,14 @@ func (k *Kind) RepeatForms() []Form {
 	return forms
 }
 
-// repeated is a peer of single frames for several: the size of its payload precedes each but the
-// last.
+// repeated applies a peer for single frames to several. Each payload but the last is preceded by
+// its size.
 type repeated struct {
 	Peer
 	room []byte
 }
 
-// repeating returns a Kind.New for several frames from one for single frames.
+// repeating returns a Kind.New for several frames, given a Kind.New for single frames.
 func repeating(create func(*schema.Schema, Form, []Sample) (Peer, error)) func(*schema.Schema, Form, []Sample) (Peer, error) {
 	return func(s *schema.Schema, form Form, samples []Sample) (Peer, error) {
 		p, err := create(s, form, samples)
@@ -133,7 +133,7 @@ func (p *repeated) Decode(rows []schema.Frame, base *schema.Frame, payload []byt
 // malformed returns the error for a payload that the peer cannot decode.
 func malformed(peer string) error { return fmt.Errorf("%s: malformed payload", peer) }
 
-// uncompressed sends the input of compressors unchanged.
+// uncompressed passes the input of compressors through unchanged.
 type uncompressed struct{}
 
 func newUncompressed([][]byte) (compressor, error) { return uncompressed{}, nil }
@@ -147,7 +147,8 @@ func (uncompressed) expand(dst, src []byte) ([]byte, error) {
 	return append(dst, src...), nil
 }
 
-// packed codes a frame in msgpack, as one flat array of the shortest numbers and of byte strings.
+// packed codes a frame in msgpack, as one flat array of byte strings and of numbers in their
+// shortest form.
 type packed struct {
 	*layout
 	out bytes.Buffer
@@ -246,7 +247,7 @@ func (p *proto) Append(dst []byte, _ *schema.Frame, rows []schema.Frame) ([]byte
 	return dst, nil
 }
 
-// wire returns the varint of a value, and unwire the value of a varint.
+// wire returns the varint of a value; unwire is its inverse.
 func (c *component) wire(v int32) uint64 {
 	if c.signed {
 		return protowire.EncodeZigZag(int64(v))
@@ -304,8 +305,8 @@ func (p *proto) Decode(rows []schema.Frame, _ *schema.Frame, payload []byte) err
 	return nil
 }
 
-// full is each frame whole, packed as Unreal packs vectors and rotators. Integers and byte strings
-// follow as they are. Its size is what schema.Schema.FullBits says.
+// full sends each frame in full, packed as Unreal packs vectors and rotators. Integers and byte
+// strings are uncompressed. Its size is that of schema.Schema.FullBits.
 type full struct {
 	*layout
 	w bitio.Writer

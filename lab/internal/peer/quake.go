@@ -11,25 +11,25 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// quake is the delta of Quake 3's entity state, after what ioquake3's MSG_WriteDeltaEntity and
-// MSG_WriteBits do: the number of the last field that changed, then for each up to it a bit,
-// changed or not; of a changed one a bit, zero or not, and its new value, not the difference. A
-// number (a float there) that is within 13 bits goes as these, any other one whole, told apart by a
-// bit; everything else has its full width. What is left of a width over whole bytes goes plain,
-// each byte by a fixed Huffman code.
+// quake is the delta of Quake 3's entity state, modeled on ioquake3's MSG_WriteDeltaEntity and
+// MSG_WriteBits. A frame has the number of the last changed field, and for each field up to it a
+// bit that tells whether it changed. A changed field has a bit that tells whether it is zero, and
+// its new value, not the difference. A number (a float in Quake) has a bit that tells whether it
+// fits into 13 bits; if it does, it is sent in 13 bits, otherwise in full. Other values have their
+// full width. Bits beyond whole bytes are sent plain; each byte has a fixed Huffman code.
 //
-// Differences to the original, all in the peer's favor: a whole number has the 24 bits that
-// quantization leaves, not 32; the Huffman code is trained on the trace, not on Quake; there is no
-// entity number, and a frame that did not change has no bytes.
+// Differences from the original, all in the peer's favor. A number in full has 24 bits, as
+// quantization leaves them, not 32. The Huffman code is trained on the trace, not on Quake. There
+// is no entity number, and an unchanged frame has no bytes.
 type quake struct {
 	*layout
 	code   *prefixCode
-	counts []int // of bytes, while training
+	counts []int // counts of byte values, while training
 	w      bitio.Writer
 	r      bitio.Reader
 }
 
-// smallBits is the size of a number that goes short.
+// smallBits is the size of a small number in bits.
 const smallBits = 13
 
 func newQuake(s *schema.Schema, _ Form, samples []Sample) (Peer, error) {
@@ -73,7 +73,7 @@ func (q *quake) delta(base, cur *schema.Frame) {
 	}
 }
 
-// last is the number of the last field that changed, from 1 on.
+// last returns the number of the last changed field, counted from 1.
 func (q *quake) last(base, cur *schema.Frame) (last int) {
 	for i := range cur.Ints {
 		if cur.Ints[i] != base.Ints[i] {
@@ -111,7 +111,7 @@ func (q *quake) flag(b bool) bool {
 	return b
 }
 
-// write writes the low bits of v, or counts its bytes.
+// write writes the low bits of v, or counts its bytes while training.
 func (q *quake) write(v uint32, bits uint) {
 	odd := bits & 7
 	if q.code != nil {
@@ -177,23 +177,23 @@ func (q *quake) readValue(c *component) int32 {
 	return c.value(q.read(c.bits))
 }
 
-// chain is the last commands in each packet, without a baseline, after what Unity's Netcode for
-// Entities does with the commands of a client: the newest one, then for each older one a bit, like
-// the one after it or not, and if not the differences. Numbers go through the library's fixed code
-// (Unity.Collections, StreamCompressionModel.Default): a bucket by a prefix code of 2 to 6 bits,
-// then the place in it.
+// chain sends the last commands in each packet, without a baseline, modeled on how Unity's Netcode
+// for Entities sends commands. The newest command comes first. Each older command has a bit that
+// tells whether it equals the one after it; if not, its differences follow. Numbers have the
+// library's fixed code (Unity.Collections, StreamCompressionModel.Default): a bucket in a prefix
+// code of 2 to 6 bits, then the offset in it.
 //
-// Differences to the original, all in the peer's favor: the newest command is coded against zero by
-// the same code, where Unity writes it uncompressed; each older one is compared with the one after
-// it, where older versions compared all with the newest; angles take the shorter way around; no
-// ticks are sent, since commands are one a tick.
+// Differences from the original, all in the peer's favor. The newest command is coded against zero
+// with the same code, where Unity sends it uncompressed. Each older command is compared with the
+// one after it, where older versions compared it with the newest. Angles use the shorter direction.
+// No ticks are sent, since there is one command per tick.
 type chain struct {
 	*layout
 	w bitio.Writer
 	r bitio.Reader
 }
 
-// The buckets: how many bits tell numbers in one apart, and the least number in it.
+// The buckets: number of bits of the offset, and lowest number.
 var (
 	bucketBits   = [...]uint{0, 0, 1, 2, 3, 4, 6, 8, 10, 12, 15, 18, 21, 24, 27, 32}
 	bucketLeast  = [...]uint32{0, 1, 2, 4, 8, 16, 32, 96, 352, 1376, 5472, 38240, 300384, 2397536, 19174752, 153392480}
@@ -240,7 +240,7 @@ func (p *chain) command(base, cur *schema.Frame) {
 	}
 }
 
-// step is the difference of two values as numbers.
+// step returns the difference of two values as numbers.
 func (c *component) step(cur, base int32) int32 {
 	if c.xor {
 		return cur - base
@@ -248,7 +248,7 @@ func (c *component) step(cur, base int32) int32 {
 	return c.extend(uint32(cur) - uint32(base))
 }
 
-// pack writes a number that is likely small.
+// pack writes a number that is probably small.
 func (p *chain) pack(v uint32) {
 	b := len(bucketLeast) - 1
 	for v < bucketLeast[b] {
@@ -306,12 +306,12 @@ func (p *chain) parse(base, cur *schema.Frame, most int) bool {
 
 // prefixCode is a canonical prefix code.
 type prefixCode struct {
-	codes   []uint64 // first bit lowest
+	codes   []uint64 // first bit in the lowest position
 	lengths []uint8
-	tree    [][2]int16 // where a bit leads: another node, or ^symbol
+	tree    [][2]int16 // for each bit: another node, or ^symbol
 }
 
-// newPrefixCode makes the code of these lengths, which must use up all codes.
+// newPrefixCode makes the code with these lengths, which must be complete.
 func newPrefixCode(lengths []uint8) *prefixCode {
 	p := &prefixCode{codes: make([]uint64, len(lengths)), lengths: lengths, tree: make([][2]int16, 1, len(lengths))}
 	order := make([]int, len(lengths))
@@ -360,7 +360,8 @@ func (p *prefixCode) read(r *bitio.Reader) int {
 	}
 }
 
-// huffmanLengths returns the lengths of the Huffman code for counts, of which two are not zero.
+// huffmanLengths returns the lengths of the Huffman code for counts, at least two of which are not
+// zero.
 func huffmanLengths(counts []int) []uint8 {
 	type set struct {
 		count   int

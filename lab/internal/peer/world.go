@@ -14,13 +14,13 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Worlds returns the peers for snapshots of worlds. Sample has snapshots to train them.
+// Worlds returns the peers for snapshots of worlds. Sample contains snapshots to train them.
 func Worlds(sample []*snapshot.Set) []worldbench.Peer {
 	return []worldbench.Peer{&zstdWorld{}, &quakeWorld{sample: sample}}
 }
 
-// zstdWorld compresses each snapshot as a whole, for each player. It needs no acks. A component
-// takes the fewest whole bytes that its bounds permit.
+// zstdWorld compresses each whole snapshot, for each player. It needs no acks. A component has the
+// minimum number of whole bytes for its bounds.
 type zstdWorld struct {
 	fields  []snapshot.Field
 	encoder *zstd.Encoder
@@ -79,17 +79,17 @@ func componentBounds(f *snapshot.Field, k int) (lo, hi int32) {
 	return f.Lo, f.Hi
 }
 
-// quakeWorld is the delta of Quake 3's snapshots, after what ioquake3's SV_EmitPacketEntities and
-// MSG_WriteDeltaEntity do: each object that differs from the newest snapshot that the client has
-// acked, with its number, and its fields as [quake] codes them. If that snapshot is too old,
-// objects are coded against their baselines, the initial state.
+// quakeWorld is the delta of Quake 3's snapshots, modeled on ioquake3's SV_EmitPacketEntities and
+// MSG_WriteDeltaEntity. It sends each object that differs from the newest acked snapshot, with its
+// number and its fields as [quake] codes them. If that snapshot is too old, objects are coded
+// against their baselines, the initial state.
 //
-// Differences to the original, all in the peer's favor: a number has the bits of its bounds, not
-// those of a float; the Huffman code is trained on the recording, not on Quake; the server keeps as
-// many snapshots as this project does, not 32. Objects are neither added nor removed.
+// Differences from the original, all in the peer's favor. A number has the bits of its bounds, not
+// of a float. The Huffman code is trained on the recording, not on Quake. The server stores as many
+// snapshots as this project does, not 32. Objects are neither added nor removed.
 type quakeWorld struct {
 	sample  []*snapshot.Set
-	fields  []quakeField // of the components
+	fields  []quakeField // one per component
 	initial *snapshot.Set
 	sets    [snapshot.Ring]*snapshot.Set
 	next    int
@@ -103,7 +103,7 @@ type quakeField struct {
 	number bool // a float in the original
 }
 
-// quakeCoder writes and reads values by the parts of Quake's messages.
+// quakeCoder writes and reads values with the elements of Quake's messages.
 type quakeCoder struct{ quake }
 
 // Sizes in bits.
@@ -231,7 +231,7 @@ func (q *quakeWorld) decode(rows [][]int32, payload []byte) error {
 	}
 }
 
-// quakePlayer is what the server has for one player.
+// quakePlayer is the server's state of one player.
 type quakePlayer struct {
 	world *quakeWorld
 	acked int // newest snapshot, or -1

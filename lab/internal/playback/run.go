@@ -133,8 +133,8 @@ func run(w *World, o Options, players []player, duel *Duel) error {
 // local returns the time of the client's clock.
 func local(t time.Duration) time.Duration { return start + t + time.Duration(drift*float64(t)) }
 
-// show plays one frame and adds it to the result. Errors are measured at the time of the last
-// recorded frame before the playback clock, because the true poses of that frame are known.
+// show plays one frame and adds it to the result. Errors are measured at the last recorded frame
+// before the playback clock, because the true poses at that time are known.
 func (p *player) show(w *World, now, fastest time.Duration) {
 	play, ok := p.buffer.Play(local(now))
 	if !ok || play < 0 {
@@ -173,12 +173,12 @@ type Errors struct {
 type Result struct {
 	Name string `json:"scheme"`
 	Hz   int    `json:"hz"`
-	// Position has the distances to the recorded positions in millimeters, Orientation the angles
-	// to the recorded orientations in degrees.
+	// Position contains the distances to the recorded positions in millimeters, Orientation the
+	// angles to the recorded orientations in degrees.
 	Position    Errors `json:"position_mm"`
 	Orientation Errors `json:"orientation_deg"`
-	// Hitches is the number of hitches per minute, Starved the fraction of frames without a
-	// snapshot that is new enough.
+	// Hitches is the number of hitches per minute. Starved is the fraction of frames for which the
+	// newest snapshot was too old.
 	Hitches float64 `json:"hitches_per_minute"`
 	Starved float64 `json:"starved_share"`
 	// Delay is the mean age of the shown state in milliseconds, without the minimum delay of the
@@ -227,8 +227,8 @@ func (e *Errors) finish() {
 
 // Duel compares linear and Hermite interpolation cube by cube, where their positions differ.
 type Duel struct {
-	// Resting has cubes that are at rest in the frame. Hit has moving cubes that collide near the
-	// frame, Free those whose velocity changes smoothly.
+	// Resting contains cubes at rest in the frame. Hit contains moving cubes that collide near the
+	// frame, Free moving cubes whose velocity changes smoothly.
 	Resting, Free, Hit Side
 }
 
@@ -238,7 +238,7 @@ type Side struct {
 	// millimeters.
 	Count           int
 	Linear, Hermite float64
-	// Worse is the fraction of samples in which Hermite has the larger error, By the mean
+	// Worse is the fraction of samples in which Hermite has the larger error. By is the mean
 	// difference in those samples, in millimeters.
 	Worse, By float64
 

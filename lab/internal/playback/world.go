@@ -21,8 +21,8 @@ func (poses) SetPose(o *object, p interpolate.Pose) { o.pose = p }
 const (
 	// velocityStep is the resolution of velocities in snapshots, in m/s.
 	velocityStep = 1.0 / 32
-	// near is the number of frames before and after a frame in which motion and collisions of a
-	// cube count for that frame.
+	// near is the number of frames around a frame in which motion and collisions of a cube are
+	// attributed to that frame.
 	near = 6
 	// hit is the minimum change of velocity in one frame that counts as a collision, in m/s.
 	// Gravity alone causes a third of it.
@@ -35,8 +35,8 @@ const (
 type World struct {
 	frames [][]object
 	ids    []uint32
-	// moves and hits are indexed by frame and cube. They count the frames up to that one in which
-	// the cube moved or collided.
+	// moves and hits are indexed by frame and cube. They count the frames so far in which the cube
+	// moved or collided.
 	moves, hits [][]int32
 }
 

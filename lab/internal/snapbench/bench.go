@@ -19,11 +19,12 @@ type Row struct {
 	// Frames is the number of measured frames, Delivered the number of those that arrived.
 	Frames    int `json:"frames"`
 	Delivered int `json:"delivered"`
-	// Bytes is the mean size of a frame, each rounded up, and Kbits its rate at 60 Hz in kbit/s.
+	// Bytes is the mean size of a frame, each rounded up to whole bytes. Kbits is its bandwidth at
+	// 60 Hz in kbit/s.
 	Bytes float64 `json:"bytes"`
 	Kbits float64 `json:"kbits"`
-	// EncodeUs and DecodeUs are means in microseconds, 0 if not measured. Encoding includes what
-	// the world learns.
+	// EncodeUs and DecodeUs are mean times in microseconds, 0 if not measured. Encoding includes
+	// the learning of the world.
 	EncodeUs float64 `json:"encode_us"`
 	DecodeUs float64 `json:"decode_us"`
 	// Wrong is the number of frames that were decoded to other values.
@@ -107,7 +108,7 @@ func Adaptive(form string, sets []*snapshot.Set, link Link, clock func() time.Du
 	return r.finish(bytes), nil
 }
 
-// mean returns the mean in microseconds, 0 of none.
+// mean returns the mean in microseconds, 0 if there are no values.
 func mean(t []time.Duration) float64 {
 	sum := time.Duration(0)
 	for _, d := range t {

@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
 )
 
-// Group measures a world with areas of which one has all objects, over a link without loss. Bytes
-// are those of whole messages. clock returns the time since some start.
+// Group measures a world with areas, over a link without loss. One area contains all objects. Bytes
+// counts whole messages. clock returns the time since some start.
 func Group(form string, sets []*snapshot.Set, clock func() time.Duration) (*Row, error) {
 	s := cubeset.Schema()
 	world := areas.NewHistory()

@@ -10,7 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// packings are the rows of the table; each adds a technique to those above it.
+// packings are the rows of the table. Each row adds a technique to the rows above it.
 var packings = []struct {
 	name string
 	set  func(*packing)
@@ -27,15 +27,16 @@ var packings = []struct {
 	{"so against the initial state alone", func(*packing) {}, fromInitial},
 }
 
-// worlds determines the recording and the baselines.
+// worlds selects the recording and the baselines.
 type worlds uint8
 
 const (
-	// recorded frames have no velocities; each is packed against the one Distance before it.
+	// recorded frames have no velocities. Each frame is packed against the frame Distance before
+	// it.
 	recorded worlds = iota
 	// withVelocities adds velocities to the recording.
 	withVelocities
-	// fromInitial packs each frame against the first one, as before any ack.
+	// fromInitial packs each frame against the first frame, as before the first ack.
 	fromInitial
 )
 
@@ -92,9 +93,9 @@ func packed(name string, use packing, kind worlds, sets []*snapshot.Set) (*Row, 
 const (
 	// velocityUnit is the number of steps per m/s.
 	velocityUnit = 32
-	// maxVelocity bounds each component, in steps: 64 m/s.
+	// maxVelocity bounds each component of a velocity, in steps: 64 m/s.
 	maxVelocity = 1 << 11
-	// position is the first component of the position.
+	// position is the index of the first component of the position.
 	position = 4
 )
 
@@ -122,7 +123,7 @@ func move(dst *snapshot.Set, sets []*snapshot.Set, n int) {
 			row = append(row, int32(max(-maxVelocity, min(maxVelocity-1, v))))
 		}
 		if err := dst.Add(sets[n].Object(i), row); err != nil {
-			panic(err) // it is within its bounds
+			panic(err) // the row is within its bounds
 		}
 	}
 }

@@ -10,19 +10,20 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// packing selects the techniques of manual bit packing. Each one requires those before it.
+// packing selects the techniques of manual bit packing. Each technique requires the previous ones.
 type packing struct {
-	// changed sends only the objects that differ from the baseline, and one bit per object.
+	// changed sends one bit per object, and only the objects that differ from the baseline.
 	changed bool
-	// indices sends the distance from each changed object to the previous one if that is shorter.
+	// indices sends the distance from each changed object to the previous one if this is shorter.
 	indices bool
 	// positions sends small changes of numbers as differences.
 	positions bool
 	// orientations sends small changes of the smallest three as differences.
 	orientations bool
-	// same spends one bit per field to report that it did not change.
+	// same sends one bit per field that tells whether the field changed.
 	same bool
-	// atRest spends one bit to report that a field of numbers, other than the first, is zero.
+	// atRest sends one bit per field of numbers, except the first, that tells whether the field is
+	// zero.
 	atRest bool
 }
 
@@ -108,7 +109,7 @@ func (p *packer) bit(b bool) bool {
 	return p.bits(v, 1) != 0
 }
 
-// which codes which of n objects changed.
+// which codes which of n objects have changed.
 func (p *packer) which(n int) {
 	if !p.use.changed {
 		p.changed = p.changed[:0]
@@ -226,7 +227,7 @@ func (p *packer) largest(c, b []int32) bool {
 	return true
 }
 
-// small codes each difference in few or more bits if all of them fit. It reports whether they do.
+// small codes each difference in few or more bits, if all fit. It reports whether they fit.
 func (p *packer) small(c, b []int32, few, more uint) bool {
 	fit := true
 	for k := range c {

@@ -8,17 +8,17 @@ import (
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
-// behavior is how a client deviates from one that stays and acks what it has received. The zero
-// value does not.
+// behavior describes how a client deviates from an honest client, which stays and acks all received
+// snapshots. The zero value is an honest client.
 type behavior struct {
-	// From deafFrom up to before deafTo the client receives nothing.
+	// The client receives nothing from tick deafFrom until before tick deafTo.
 	deafFrom, deafTo int
-	// loss is the loss of the client's datagrams and acks, if it differs from that of the others.
+	// loss is the loss of the client's datagrams and acks. 0 means the loss of all clients.
 	loss float64
-	// ack returns the ack of a tick, if there is one; nil selects that of an honest client.
+	// ack returns the ack of a tick, if there is one. nil selects the acks of an honest client.
 	ack func(c *client, tick int) (snapshot.Ack, bool)
-	// The client joins at tick join, leaves stay ticks later, and joins again at the next tick.
-	// Without stay it is there from the start.
+	// The client joins at tick join, leaves stay ticks later, and joins again at the next tick. If
+	// stay is 0, it is present from the start.
 	join, stay int
 }
 
@@ -41,14 +41,14 @@ func (b *behavior) answer(tick int) (a replication.Answer, ok bool) {
 }
 
 const (
-	stallTicks = 10 * rate // of the client that stalls
+	stallTicks = 10 * rate // duration of the stall of the client that stalls
 	stallStart = warmup + rate
 
 	liars  = 10
 	pinned = 10
 )
 
-// attack is the clients of one kind in a hostile run.
+// attack describes the clients of one kind in a hostile run.
 type attack struct {
 	name    string
 	clients []behavior
@@ -87,13 +87,13 @@ func hostile() (all []behavior) {
 
 func silent(*client, int) (a snapshot.Ack, ok bool) { return a, false }
 
-// late returns acks of what was received, most of which take up to a quarter of a second longer.
+// late returns honest acks, most of which are delayed by up to a further quarter of a second.
 func late(c *client, tick int) (snapshot.Ack, bool) {
 	return snapshot.Ack{Newest: uint16(c.newest), Window: c.window}, c.any && c.chance(tick, 99) < .15
 }
 
-// lie returns acks of snapshots that have just been sent, with gaps, and now and then of one that
-// does not exist.
+// lie returns acks of snapshots that have just been sent, with gaps. Sometimes it acks a snapshot
+// that does not exist.
 func lie(kind int) func(c *client, tick int) (snapshot.Ack, bool) {
 	return func(c *client, tick int) (snapshot.Ack, bool) {
 		if tick%(7+kind) == 0 {
@@ -104,15 +104,15 @@ func lie(kind int) func(c *client, tick int) (snapshot.Ack, bool) {
 	}
 }
 
-// pin returns acks whose newest snapshot is so many ticks old.
+// pin returns acks whose newest snapshot is the given number of ticks old.
 func pin(age int) func(c *client, tick int) (snapshot.Ack, bool) {
 	return func(c *client, tick int) (snapshot.Ack, bool) { return c.sentUpTo(tick-age, 0) }
 }
 
-// sentUpTo returns an ack of all snapshots that were sent to the client until a tick, except those
-// of gaps, bit i of which is the i-th before the newest.
+// sentUpTo returns an ack of all snapshots that were sent to the client up to a tick, except those
+// in gaps. Bit i of gaps stands for the i-th snapshot before the newest.
 func (c *client) sentUpTo(tick int, gaps uint64) (a snapshot.Ack, ok bool) {
-	all := uint64(0) // bit i: of tick - i
+	all := uint64(0) // bit i stands for tick - i
 	for i := 0; i < snapshot.Ring && i <= tick; i++ {
 		if s := c.log[(tick-i)%len(c.log)]; s.sent && uint64(tick) < s.snapshot+snapshot.Ring {
 			all |= 1 << (uint64(tick) - s.snapshot)

@@ -17,12 +17,12 @@ import (
 type Config struct {
 	Scene   Scene
 	Players int
-	// Ticks is the number of measured ticks. Those before are not measured.
+	// Ticks is the number of measured ticks, not counting the warmup.
 	Ticks int
 	// Loss is the loss of datagrams and of acks, 0 to below 1.
 	Loss float64
-	// MinRTT and MaxRTT are the round trips of the first and the last player. Those of the others
-	// lie between them at equal distances. All are rounded up to ticks.
+	// MinRTT and MaxRTT are the round-trip times of the first and the last player. Those of other
+	// players are spaced evenly between them. All are rounded up to ticks.
 	MinRTT, MaxRTT time.Duration
 	Seed           uint64
 	// Hostile adds hostile clients and a second server without them, for comparison.
@@ -40,17 +40,17 @@ const (
 	// warmup is the number of ticks before the first measured one: a second, in which the first
 	// acks arrive.
 	warmup = rate
-	// maxSample is the number of players that decode, and of those for whom peers code.
+	// maxSample is the maximum number of players that decode, and of players for whom peers code.
 	maxSample = 16
-	// maxDatagram is the size of the payload of a datagram of a large message.
+	// maxDatagram is the size of a datagram's payload in a message of several datagrams.
 	maxDatagram = replication.MaxFragment
 )
 
 // MaxPlayers is the maximum number of players.
 const MaxPlayers = 10_000
 
-// Result has the times of a tick in nanoseconds, each a mean without the slowest 5 % of the ticks,
-// and mean sizes in bytes.
+// Result contains mean times per tick in nanoseconds, without the slowest 5 % of the ticks, and
+// mean sizes in bytes.
 type Result struct {
 	Players int     `json:"players"`
 	Objects int     `json:"objects"`
@@ -65,26 +65,26 @@ type Result struct {
 	QuantizeNs float64 `json:"quantize_ns"`
 	EncodeNs   float64 `json:"encode_ns"`
 	SendNs     float64 `json:"send_ns"`
-	// BareSendNs is the time of a batched, encrypted send of datagrams of the same sizes that does
-	// nothing else. SendRatio is SendNs over it.
+	// BareSendNs is the time for encrypting and sending datagrams of the same sizes in batches.
+	// SendRatio is SendNs divided by it.
 	BareSendNs float64 `json:"bare_send_ns"`
 	SendRatio  float64 `json:"send_ratio"`
-	// AcksNs is the time of handling the acks that arrived since the tick before.
+	// AcksNs is the time for handling the acks that arrived since the previous tick.
 	AcksNs float64 `json:"acks_ns"`
 
 	EncodesPerTick float64 `json:"encodes_per_tick"`
-	// BytesPerPlayer and BytesPerSession are heap: of a stream, and of a session with an idle
-	// reliable channel and its stream.
+	// BytesPerPlayer and BytesPerSession are heap memory: of a stream, and of a session with an
+	// idle reliable channel and its stream.
 	BytesPerPlayer  float64 `json:"bytes_per_player"`
 	BytesPerSession float64 `json:"bytes_per_session"`
 	SnapshotBytes   float64 `json:"snapshot_bytes"`
-	// Mismatches counts the messages that a sample of clients decoded to another world, or could
-	// not decode.
+	// Mismatches counts the messages that sampled clients could not decode, or decoded to a wrong
+	// world.
 	Mismatches int `json:"mismatches"`
 
-	// HostileEncodeRatio and HostileBytesRatio compare the run with hostile clients with that
-	// without them. The bytes are those of the honest players. HostileEncodesPerTick are the
-	// encodings of the former.
+	// HostileEncodeRatio and HostileBytesRatio are the results with hostile clients divided by
+	// those without. The bytes are those of honest players. HostileEncodesPerTick is the number of
+	// encodings with hostile clients.
 	HostileEncodeRatio float64 `json:"hostile_encode_ratio,omitempty"`
 	HostileBytesRatio  float64 `json:"hostile_bytes_ratio,omitempty"`
 
@@ -93,7 +93,7 @@ type Result struct {
 	Peers []PeerResult `json:"peers,omitempty"`
 }
 
-// PeerResult is the cost of a peer for all players, from a sample of them.
+// PeerResult is the cost of a peer for all players, extrapolated from a sample.
 type PeerResult struct {
 	Name          string  `json:"name"`
 	CodingNs      float64 `json:"coding_ns"`
@@ -117,7 +117,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// inTicks returns the number of ticks after which a round trip is over.
+// inTicks returns a round-trip time in ticks, rounded up.
 func inTicks(d time.Duration) int { return int((d*rate + time.Second - 1) / time.Second) }
 
 // clients returns the simulated clients. Hostile ones follow the honest ones.
@@ -144,7 +144,7 @@ func (c *Config) clients(hostiles []behavior) ([]*client, error) {
 	return all, nil
 }
 
-// sample returns the indices of some players, with all round trips.
+// sample returns the indices of some players with round-trip times over the whole range.
 func (c *Config) sample() (at []int) {
 	n := min(c.Players, maxSample)
 	for i := range n {
@@ -199,7 +199,7 @@ func Run(ctx context.Context, cfg Config) (r *Result, err error) {
 	return r, nil
 }
 
-// run plays the world to all servers and peers, in turns.
+// run plays the world to all servers and peers alternately.
 func (c *Config) run(ctx context.Context, servers []*measured) ([]*peerRun, error) {
 	var sample []*client
 	for _, i := range c.sample() {
@@ -261,7 +261,7 @@ func (m *measured) measure(n int) error {
 	return nil
 }
 
-// bytes returns the mean size of the snapshots of some players.
+// bytes returns the mean size of the snapshots of the given players.
 func (m *measured) bytes(players []*client) float64 {
 	bytes, messages := 0, 0
 	for _, c := range players {
@@ -300,7 +300,7 @@ func (c *Config) result(servers []*measured, peers []*peerRun) *Result {
 	return r
 }
 
-// memory closes all streams and then all sessions, and returns what they have used.
+// memory closes all streams and then all sessions, and returns the memory that they have used.
 func (m *measured) memory() (stream, session float64) {
 	all := heap()
 	for _, p := range m.players {
@@ -309,10 +309,10 @@ func (m *measured) memory() (stream, session float64) {
 	}
 	streams := heap()
 	for _, p := range m.players {
-		_ = p.Close() // always nil
+		_ = p.Close() // never fails
 		p.session = nil
 	}
-	_ = wait(context.Background(), 2*tick) // the listener removes them at its ticks
+	_ = wait(context.Background(), 2*tick) // the listener removes them in its ticks
 	sessions := heap()
 	n := float64(len(m.players))
 	runtime.KeepAlive(m)
@@ -328,12 +328,13 @@ func heap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// times are those of a part of the ticks.
+// times contains the times of a part of the ticks.
 type times []time.Duration
 
 func (t *times) add(d time.Duration) { *t = append(*t, d) }
 
-// mean returns the mean in nanoseconds, without the slowest twentieth: other processes run too.
+// mean returns the mean in nanoseconds, without the slowest twentieth, since other processes run
+// too.
 func (t times) mean() float64 {
 	s := slices.Sorted(slices.Values(t))
 	s = s[:len(s)-len(s)/20]

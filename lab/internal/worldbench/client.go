@@ -15,20 +15,20 @@ import (
 type client struct {
 	link
 	behavior behavior
-	decoding *decoding // nil: it does not decode what it receives
-	count    int       // datagrams of the tick
-	bytes    int       // of payloads
+	decoding *decoding // nil: the client does not decode received messages
+	count    int       // number of datagrams in the tick
+	bytes    int       // bytes of payloads
 	messages int
-	log      [snapshot.Ring]transit // what was sent, by tick
-	ack      []byte                 // of the tick, with the number of the stream; empty: none
+	log      [snapshot.Ring]transit // sent snapshots, by tick
+	ack      []byte                 // ack of the tick, with the number of the stream; empty: none
 }
 
-// decoding is what a client has that decodes.
+// decoding is the state of a client that decodes.
 type decoding struct {
 	decoder   *replication.SnapshotDecoder
 	assembler *fragment.Assembler
-	transit   [maxRTT + 1][][]byte // datagrams, by tick
-	bad       int                  // messages that could not be decoded, or as another world
+	transit   [maxRTT + 1][][]byte // datagrams in flight, by tick
+	bad       int                  // number of messages that could not be decoded, or were decoded to a wrong world
 }
 
 // datagram records a datagram that the server sends at a tick.
@@ -40,7 +40,7 @@ func (c *client) datagram(tick int, b []byte) error {
 	c.bytes += len(content)
 	n := c.at(tick).snapshot
 	if c.count == 0 {
-		_, size := binary.Varint(content) // the difference of the tick
+		_, size := binary.Varint(content) // difference of the ticks
 		if size <= 0 || len(content) < size+2 {
 			return fmt.Errorf("worldbench: no snapshot in %x", b)
 		}
@@ -69,8 +69,8 @@ func (c *client) begin(tick int) {
 	}
 }
 
-// reply receives what arrives until a tick and prepares the ack of it. sets are those of the newest
-// ticks, by tick.
+// reply receives the messages that arrive until a tick and prepares the ack of the tick. sets
+// contains the sets of the newest ticks, by tick.
 func (c *client) reply(tick int, scene Scene, sets *[snapshot.Ring]*snapshot.Set) {
 	c.ack = c.ack[:0]
 	t, ok := c.arrives(tick)

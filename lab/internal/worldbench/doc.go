@@ -1,7 +1,7 @@
-// Package worldbench measures what it costs a server to send a world to many players: the time of a
-// tick, its bytes, and the memory of a player.
+// Package worldbench measures the cost of sending a world to many players: the time per tick, its
+// bytes, and the memory per player.
 //
 // The server is real: a [replication.World], and sessions that encrypt and send to a socket on the
-// loopback interface. The clients are simulated, without a clock: their delays, losses and acks
-// follow from a seed. Some of them decode what they receive. Their work is not measured.
+// loopback interface. The clients are simulated, without a clock: their delays, losses and acks are
+// determined by a seed. Some of them decode received messages. Their work is not measured.
 package worldbench

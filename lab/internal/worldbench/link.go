@@ -1,23 +1,23 @@
 package worldbench
 
-// link is a simulated link to one client: a round trip of whole ticks, and losses that follow from
-// the seed, the client and the tick alone. The same snapshots are lost whatever their coding.
+// link is a simulated link to one client. It has a round-trip time of whole ticks. Losses depend
+// only on the seed, the client and the tick, so the same snapshots are lost with any coding.
 type link struct {
 	seed   uint64
 	client int
 	loss   float64
-	rtt    int // ticks, 1 to maxRTT
+	rtt    int // round-trip time in ticks, 1 to maxRTT
 
-	transit [maxRTT + 1]transit // by tick
+	transit [maxRTT + 1]transit // messages in flight, by tick
 	any     bool
-	newest  uint64 // snapshot received
-	window  uint64 // bit i: snapshot newest-1-i was received
+	newest  uint64 // newest received snapshot
+	window  uint64 // bit i is set if snapshot newest-1-i was received
 }
 
-// maxRTT is the maximum round trip in ticks.
+// maxRTT is the maximum round-trip time in ticks.
 const maxRTT = 50
 
-// transit is a message on its way.
+// transit is a message in flight.
 type transit struct {
 	sent, lost bool
 	snapshot   uint64
@@ -26,7 +26,7 @@ type transit struct {
 // Kinds of losses.
 const (
 	ackLoss   = iota
-	datagrams // and higher: of the datagrams of a message
+	datagrams // and higher: one for each datagram of a message
 )
 
 // chance returns a number from 0 to below 1.
@@ -43,20 +43,21 @@ func (l *link) chance(tick, kind int) float64 {
 
 func (l *link) lost(tick, kind int) bool { return l.chance(tick, kind) < l.loss }
 
-// at returns the message that was sent at a tick.
+// at returns the message sent at a tick.
 func (l *link) at(tick int) *transit { return &l.transit[tick%len(l.transit)] }
 
 // begin begins a tick.
 func (l *link) begin(tick int) { *l.at(tick) = transit{} }
 
-// send sends one of the datagrams of a snapshot. Without all of them the snapshot is lost.
+// send sends one datagram of a snapshot. If any is lost, the snapshot is lost.
 func (l *link) send(tick int, snapshot uint64, index int) {
 	t := l.at(tick)
 	t.sent, t.snapshot = true, snapshot
 	t.lost = t.lost || l.lost(tick, datagrams+index)
 }
 
-// arrives returns the message whose ack is due at a tick, a round trip later, if it has arrived.
+// arrives returns the message whose ack is due at a tick, one round trip after it was sent, if it
+// has arrived.
 func (l *link) arrives(tick int) (t transit, ok bool) {
 	if tick < l.rtt {
 		return transit{}, false
@@ -65,10 +66,10 @@ func (l *link) arrives(tick int) (t transit, ok bool) {
 	return t, t.sent && !t.lost
 }
 
-// reset forgets everything.
+// reset discards all state.
 func (l *link) reset() { *l = link{seed: l.seed, client: l.client, loss: l.loss, rtt: l.rtt} }
 
-// receive records that a snapshot was received. Numbers ascend.
+// receive records that a snapshot was received. Numbers must ascend.
 func (l *link) receive(n uint64) {
 	if l.any {
 		l.window = (l.window<<1 | 1) << (n - l.newest - 1)

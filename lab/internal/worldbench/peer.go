@@ -7,33 +7,33 @@ import (
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
-// Peer is another design whose coding is measured on the same world and the same links.
+// Peer is another design whose coding is measured with the same world and links.
 type Peer interface {
 	// Name identifies the peer in the result.
 	Name() string
-	// Begin prepares the peer for a world at its initial state, which all clients know.
+	// Begin prepares the peer for a world in its initial state, which all clients know.
 	Begin(s *snapshot.Schema, initial *snapshot.Set) error
-	// Add adds the next snapshot, from 0 on. It is not measured.
+	// Add adds the next snapshot; the first one is 0. Its time is not measured.
 	Add(set *snapshot.Set) error
 	// Join returns the coder of a player.
 	Join() PlayerCoder
 }
 
-// PlayerCoder is what a peer has for one player.
+// PlayerCoder is a peer's coder for one player.
 type PlayerCoder interface {
 	// Append appends the payload of the newest snapshot.
 	Append(dst []byte) ([]byte, error)
-	// Ack processes an ack: the number of a snapshot, and bit i of window for the one i+1 before
+	// Ack processes an ack of snapshot number. Bit i of window stands for the snapshot i+1 before
 	// it.
 	Ack(newest, window uint64) error
 }
 
-// peerRun is a peer with the coders of a sample of players.
+// peerRun is a peer with coders for a sample of players.
 type peerRun struct {
 	Peer
 	coders []PlayerCoder
-	links  []*link // of the coders, with the losses of the clients
-	times  times   // of all coders at a tick
+	links  []*link // one per coder, with the losses of the clients
+	times  times   // times of all coders per tick
 	bytes  int
 	count  int
 	buf    []byte
@@ -51,7 +51,7 @@ func newPeerRun(p Peer, sample []*client, schema *snapshot.Schema, initial *snap
 	return r, nil
 }
 
-// step codes the newest snapshot for all coders, after the acks that are due.
+// step processes the due acks, and then codes the newest snapshot for all coders.
 func (r *peerRun) step(cfg *Config, tick int, set *snapshot.Set) error {
 	for i, l := range r.links {
 		if t, ok := l.arrives(tick); ok {

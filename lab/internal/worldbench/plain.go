@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// Cells is the number of cells of a plain, in each direction.
+	// Cells is the number of cells of a plain in each direction.
 	Cells = 20
 	// MaxObjects is the maximum number of objects of a plain.
 	MaxObjects = 1 << 16
 
 	cellSize    = 16.0 // m
-	movingShare = 10   // number of objects of which one moves
+	movingShare = 10   // one in this many objects moves
 	speed       = 8.0  // maximum along each axis, m/s
 	enterBytes  = 600
-	// enter and leave are the distances at which a cell enters a player's view and leaves it. On
-	// average a player sees about 8 of them.
+	// enter and leave are the distances at which a cell enters and leaves a player's view. On
+	// average a player sees about 8 cells.
 	enter = 0.8 * cellSize
 	leave = cellSize
-	// moveTicks is the number of ticks between two updates of what a player sees.
+	// moveTicks is the number of ticks between two updates of a player's view.
 	moveTicks = 6
 )
 
-// plain is a large world: objects in a grid of cells, of which every tenth one moves, and players
-// who walk about and see the cells around them.
+// plain is a large world. Objects are in a grid of cells; one tenth of them moves. Players walk and
+// see the cells around them.
 type plain struct {
 	typ     *snapshot.Type[object]
 	grid    *area.Grid
@@ -46,8 +46,8 @@ type plainWorld struct {
 	objects   []object
 	quantizer replication.Quantizer[object]
 	speed     []schema.Vec3
-	still     []int32                 // rows of the objects that do not move
-	history   *[snapshot.Ring][]int32 // rows of the others in the newest ticks
+	still     []int32                 // rows of objects that do not move
+	history   *[snapshot.Ring][]int32 // rows of moving objects in the newest ticks
 }
 
 type walker struct {
@@ -57,8 +57,8 @@ type walker struct {
 	watch  *area.Watch
 }
 
-// Plain returns a scene of a number of objects in 20 by 20 cells, of which 10 % move. With 10,000
-// objects each player sees about 200.
+// Plain returns a scene with the given number of objects in 20 by 20 cells, of which 10 % move.
+// With 10,000 objects each player sees about 200.
 func Plain(objects int, seed uint64) (Scene, error) {
 	if objects < 1 || objects > MaxObjects {
 		return nil, fmt.Errorf("--objects %d: want 1 to %d", objects, MaxObjects)
@@ -160,8 +160,8 @@ func (p *plain) See(player int, s *replication.Replica, tick int) {
 	}
 }
 
-// Correct accepts objects that were so in an earlier tick: those of a group that has just entered
-// the view may not be up to date. All worlds of a scene have the same history.
+// Correct also accepts objects in the state of an earlier tick, since objects of a group that has
+// just entered the view may not be up to date. All worlds of a scene have the same history.
 func (p *plain) Correct(shown, _ *snapshot.Set, tick int) bool {
 	var w *plainWorld
 	for _, one := range p.worlds {

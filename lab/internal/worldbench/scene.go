@@ -11,21 +11,22 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Scene is a world that can be played any number of times. It decides what a player sees.
+// Scene is a world that can be played any number of times. It also determines the view of each
+// player.
 type Scene interface {
 	// Objects returns the number of objects.
 	Objects() int
 	// Schema returns the schema of the objects.
 	Schema() *snapshot.Schema
-	// NewWorld returns a world at its initial state, which all clients know.
+	// NewWorld returns a world in its initial state, which all clients know.
 	NewWorld() (*replication.World, error)
 	// NewReceiver returns the decoder of a client.
 	NewReceiver() (*replication.SnapshotDecoder, error)
 	// Put adds the objects at a tick, from 0 on, to the open set of a world.
 	Put(w *replication.World, tick int) error
-	// See sets what a player sees at a tick.
+	// See sets the view of a player at a tick.
 	See(player int, s *replication.Replica, tick int)
-	// Correct reports whether a client was right to show these objects at a tick, given those of
+	// Correct reports whether a client may show these objects at a tick. The correct objects are in
 	// the world's open set.
 	Correct(shown, set *snapshot.Set, tick int) bool
 }
@@ -59,7 +60,7 @@ type object struct {
 }
 
 // recorded plays the frames of a recording forward and backward. Its objects have the recorded
-// integers: to quantize the recorded values again would add errors.
+// integers, because quantizing the recorded values again would add errors.
 type recorded struct {
 	sets    []*snapshot.Set
 	frames  [][]object
@@ -103,7 +104,7 @@ func (r recorded) NewReceiver() (*replication.SnapshotDecoder, error) {
 	return &d, d.Begin(&replication.Offer{TickHz: rate, Initial: 1, Hash: replication.Hash(r.sets[0])}, nil)
 }
 
-// Put quantizes the objects, and adds them as they were recorded.
+// Put quantizes the objects, and adds them with the recorded integers.
 func (r recorded) Put(w *replication.World, tick int) error {
 	n := len(r.frames)
 	if tick %= 2*n - 2; tick >= n {

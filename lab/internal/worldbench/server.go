@@ -10,21 +10,21 @@ import (
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
-// server is a server with its players and their simulated clients.
+// server is a server with its players and simulated clients.
 type server struct {
 	cfg      *Config
 	world    *replication.World
 	sessions *sessions // nil: datagrams are discarded
 	players  []*player
-	clients  []*client // of the players
+	clients  []*client // one per player
 	queue    replication.SendQueue
-	tick     int // the newest one
+	tick     int // newest tick
 	now      time.Time
-	sets     [snapshot.Ring]*snapshot.Set // by tick
-	sizes    []datagram                   // of the tick, for the bare send
+	sets     [snapshot.Ring]*snapshot.Set // sets by tick
+	sizes    []datagram                   // datagrams of the tick, for the bare send
 	encodes  int
-	coded    int    // bytes of these
-	times    phases // of the tick
+	coded    int    // total size of the messages coded, in bytes
+	times    phases // times of the current tick
 	began    time.Duration
 }
 
@@ -36,7 +36,7 @@ type phases struct{ quantize, encode, send, bare, acks, all time.Duration }
 
 type datagram struct{ to, size int }
 
-// player implements [replication.Player] by a session. It measures the time of sending.
+// player implements [replication.Player] with a session. It measures the time of sending.
 type player struct {
 	session
 	server  *server
@@ -125,7 +125,7 @@ func (s *server) flush() {
 	}
 }
 
-// step makes the next tick: quantizing, coding and sending it, after the acks that are due.
+// step makes the next tick: it handles the due acks, and then quantizes, codes and sends the tick.
 func (s *server) step(n int) error {
 	s.tick, s.now = n, epoch.Add(time.Duration(n)*time.Second/rate)
 	s.times, s.sizes, s.encodes, s.coded = phases{}, s.sizes[:0], 0, 0
@@ -152,7 +152,7 @@ func (s *server) step(n int) error {
 		return err
 	}
 	began := s.cfg.Clock()
-	s.times.encode += began - start // the world's parameters are fitted
+	s.times.encode += began - start // fitting of the world's parameters
 	if err := s.cfg.Scene.Put(s.world, n); err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (s *server) step(n int) error {
 	return err
 }
 
-// acks handles the acks of the tick. Those of hostile clients may be refused.
+// acks handles the acks of the tick. Acks of hostile clients may be refused.
 func (s *server) acks() error {
 	start := s.cfg.Clock()
 	for i, c := range s.clients {

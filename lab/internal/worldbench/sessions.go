@@ -26,13 +26,13 @@ type session interface {
 	Close() error
 }
 
-// sessions are the sessions of a server over loopback. After divert, everything that the server
-// sends arrives at a socket that nobody reads, so that clients do not compete for the processor.
+// sessions are the sessions of a server over loopback. After divert, all datagrams of the server
+// arrive at a socket that nobody reads, so that clients do not use the processor.
 type sessions struct {
 	listener *endpoint.Listener
 	sink     transport.PacketConn
-	source   transport.PacketConn // of bare
-	bare     *baresend.Sender     // of the same datagrams
+	source   transport.PacketConn // used by bare
+	bare     *baresend.Sender     // sends the same datagrams
 	network  *divertible
 	opened   chan *endpoint.Conn
 	served   sync.WaitGroup
@@ -40,10 +40,10 @@ type sessions struct {
 	clients  []*endpoint.Conn
 }
 
-// tick is the resolution of the listener's timers. A short one would disturb the measurement.
+// tick is the resolution of the listener's timers. A shorter one would disturb the measurement.
 const tick = 250 * time.Millisecond
 
-// idle is the time after which a session that was used once is idle.
+// idle is the time after which a session that is not used counts as idle.
 const idle = 3 * time.Second
 
 func openSessions(count int) (s *sessions, err error) {
@@ -82,7 +82,7 @@ func (s *sessions) dial(ctx context.Context) (*endpoint.Conn, error) {
 	return <-s.opened, nil
 }
 
-// sendBare sends datagrams of the same sizes to the same place, without a server.
+// sendBare sends datagrams of the same sizes to the same addresses, without a server.
 func (s *sessions) sendBare(all []datagram) error {
 	var payload [transport.MaxPayload]byte
 	for _, d := range all {
