@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// minPathRate is the bit rate to which a queue or loss alone reduces a connection: about half
-	// of the narrowest link on which games are played, 64 kbit/s. A flow that fills every queue,
-	// such as an upload, would take what a lower rate leaves.
+	// minPathRate is the lowest bit rate to which congestion alone reduces a connection: about half
+	// of the narrowest link on which games are played, 64 kbit/s. At a lower rate, a flow that
+	// fills every queue, such as an upload, would take the rest of the link.
 	minPathRate = 36_000
 	// pathBackoff is the part of the bit rate that remains after a window with congestion, and
 	// pathIncrease the growth of the limit in one without.
 	pathBackoff  = 0.75
 	pathIncrease = 1.05
-	// sustained is the number of consecutive windows after which a queue is no burst, and of
-	// consecutive loss rates after which loss is no burst.
+	// sustained is the number of consecutive windows with a queue, or of consecutive excessive loss
+	// rates, that count as congestion. Fewer are a burst.
 	sustained = 2
-	// excessiveLoss is the share of lost payloads that redundancy cannot make up for. A smaller
+	// excessiveLoss is the share of lost payloads for which redundancy cannot compensate. A smaller
 	// loss without a queue is usual on radio links and has no effect. With a queue, uploads on
 	// narrow links cause a loss of up to a quarter.
 	excessiveLoss = 1. / 3
@@ -29,7 +29,8 @@ const (
 	// the number of payloads that a loss rate requires.
 	minRoundTrips = 3
 	minLossSample = 100
-	// unusedLimit is the share of the limit below which the limit has no effect any more.
+	// unusedLimit is the share of the limit below which an unreduced rate shows that the limit has
+	// no effect any more.
 	unusedLimit = 0.7
 )
 
@@ -108,14 +109,14 @@ func newDepartures() departures {
 	return departures{sent: ringcache.New[time.Time](maxDepartures)}
 }
 
-// put records that payload n leaves.
+// put records that payload n is sent.
 func (d *departures) put(n uint64, now time.Time) {
 	d.last = uint16(n)
 	*d.sent.Put(uint64(d.last)) = now
 }
 
-// take returns the round-trip time of the newest payload of an ack, or 0 if an earlier ack named it
-// or a newer one.
+// take returns the round-trip time of the newest payload of an ack. It returns 0 if an earlier ack
+// contained this payload or a newer one.
 func (d *departures) take(a *rpcdelta.Ack, now time.Time) time.Duration {
 	newest := seq.Recent(a.Seq, d.last)
 	if a.None || d.any && int16(newest-d.acked) <= 0 {

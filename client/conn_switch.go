@@ -32,11 +32,11 @@ import (
 const (
 	// bindWait is the time in which another server must bind the RPCs.
 	bindWait = 10 * time.Second
-	// worldWait is the time for which the client waits for a world of another server of which
-	// nothing arrives, once all else is ready: that may not offer it.
+	// worldWait is the maximum time to wait for a world of another server once all else is ready,
+	// if nothing of the world arrives. The server may not offer it.
 	worldWait = time.Second
-	// switchWait is the time in which the client switches to another server, or stays; releaseWait
-	// that in which its server must then release it.
+	// switchWait is the time within which the client switches to another server; otherwise it
+	// stays. releaseWait is the time within which its former server must then release it.
 	switchWait  = 20 * time.Second
 	releaseWait = 5 * time.Second
 	// partingWait is the time after which the client ends the session with a server from which it
@@ -47,9 +47,9 @@ const (
 	// silentWait is the time in which another server must answer the first of maxHellos hellos.
 	silentWait = 2 * time.Second
 	maxHellos  = 3
-	// helloBytes is the size of such a hello, with the headers of IP and UDP.
+	// helloBytes is the size of a hello without a message, with the headers of IP and UDP.
 	helloBytes = 64 + 28
-	// A handover that completes costs refunded less than one that fails.
+	// refunded is the part of a handover's cost that is refunded when the handover completes.
 	refunded = 7. / 8
 	// failuresEvery is the minimum time between two log records of handovers that failed.
 	failuresEvery = time.Minute
@@ -71,9 +71,9 @@ type failures struct {
 // move is the attempt to continue at another server while the client plays. Its fields do not
 // change, except those that Conn.mu guards.
 type move struct {
-	notice message.HandoverNotice // of a handover
-	reader *streams.Reader        // of the payload; nil if the server does not answer
-	until  time.Time              // when a handover has failed
+	notice message.HandoverNotice // of a handover; zero in a search
+	reader *streams.Reader        // reader of the payload; nil in a search
+	until  time.Time              // time at which the handover fails
 	cancel context.CancelFunc     // ends dialing
 
 	// Guarded by Conn.mu:
@@ -82,7 +82,7 @@ type move struct {
 	ready     time.Time // when everything but worlds was ready; zero: it is not
 }
 
-// searches reports whether the client moves since its server does not answer.
+// searches reports whether the client moves because its server does not answer.
 func (m *move) searches() bool { return m.reader == nil }
 
 // offered is a handover of a link's server.
@@ -96,11 +96,11 @@ type offered struct {
 type parting struct {
 	since time.Time
 
-	// Of a handover:
-	to      *link           // to the other server, which admits the client with the release; nil: it has
-	reader  *streams.Reader // of the payload
-	asked   bool            // for the release
-	release []byte          // nil: it has not arrived
+	// For a handover:
+	to      *link           // link to the other server, which still needs the release; nil: it has it
+	reader  *streams.Reader // reader of the payload
+	asked   bool            // the release was requested
+	release []byte          // nil: not received yet
 }
 
 // handover handles a message Handover: a notice, or the release by an old server.
@@ -126,8 +126,8 @@ func (c *Conn) handover(l *link, b []byte) error {
 	return nil
 }
 
-// receivePayload handles the end of a stream with the payload of a handover. It is kept until the
-// notice, which a server may send before the client has switched to it, is handled.
+// receivePayload handles the end of a stream with the payload of a handover. The payload is stored
+// until the notice is handled, which a server may send before the client has switched to it.
 func (c *Conn) receivePayload(l *link, r *streams.Reader, data []byte, err error) {
 	if err != nil || l.offer.reader != nil || l.used && !l.isCurrent() {
 		r.Finish(false)
@@ -198,8 +198,8 @@ var (
 	errNoCredit         = fmt.Errorf("client: %w: the client would send more to other servers than it has received", session.ErrHandover)
 )
 
-// dialServers connects to the server of a handover, of which the server at own tells. It tries each
-// address that the client follows.
+// dialServers connects to the server of a handover that the server at own announced. It tries each
+// address that the client may follow.
 func (c *Conn) dialServers(ctx context.Context, own netip.Addr, m *move, data []byte) error {
 	var errs []error
 	for _, addr := range m.notice.Servers {
@@ -254,7 +254,7 @@ func (c *Conn) refundHellos(n int) {
 	c.unanswered -= uint64(n) * helloBytes
 }
 
-// prepare makes a link that has opened the next one.
+// prepare makes the newly opened link next the next link of the connection.
 func (c *Conn) prepare(m *move, next *link, data []byte) error {
 	c.receiving.Lock()
 	defer c.receiving.Unlock()
@@ -337,8 +337,8 @@ var (
 	errNotBound = fmt.Errorf("client: %w: the other server did not bind the RPCs in time", session.ErrHandover)
 )
 
-// trySwitch switches to the next link if the client is ready there, and the tick has come. A tick
-// of any link calls it.
+// trySwitch switches to the next link if the client is ready there and the tick of the handover is
+// reached. It is called at ticks of all links.
 func (c *Conn) trySwitch(now time.Time) {
 	c.mu.Lock()
 	m, current, next := c.move, c.current, c.next
@@ -371,10 +371,10 @@ func (c *Conn) trySwitch(now time.Time) {
 	}
 }
 
-// worldsReady reports whether the worlds of the other server, where all else is ready since some
-// time, have arrived as far as the client waits for them: it does not wait for long for worlds that
-// may not be offered there, nor beyond switchWait. It waits for nothing if its server is dead: the
-// view shows what that has sent until the new one is complete.
+// worldsReady reports whether the worlds of the other server have arrived sufficiently. since is
+// the time at which all else was ready. It waits only briefly for worlds that the other server may
+// not offer, and never beyond switchWait. If the client's server is dead, it does not wait: the
+// view shows that server's last state until the new one is complete.
 func (m *move) worldsReady(next *link, since, now time.Time) bool {
 	switch next.worlds.Prepared(now) {
 	case replication.Complete:
@@ -436,7 +436,7 @@ func (c *Conn) switchTo(next *link, now time.Time) {
 	c.report()
 }
 
-// part ends the session with an old server, when nothing is on its way in either direction.
+// part ends the session with an old server when no messages are in flight in either direction.
 func (c *Conn) part(old *link, now time.Time) {
 	old.own.Wake(now.Add(switchStep))
 	if !old.leave() {
@@ -449,7 +449,7 @@ func (c *Conn) part(old *link, now time.Time) {
 		p.to = nil
 		p.reader.Finish(true)
 	case !p.asked:
-		p.asked = old.own.SendReliable(message.AppendSwitch(nil)) == nil // behind all that was sent here
+		p.asked = old.own.SendReliable(message.AppendSwitch(nil)) == nil // after all earlier messages to that server
 	default:
 		c.passRelease(p)
 	}
@@ -507,8 +507,8 @@ func (c *Conn) endHandover(l *link, err error) {
 	}
 }
 
-// end handles the end of a link's session: the client continues at the next server or reconnects if
-// it was that of the current one.
+// end handles the end of a link's session. If it was the session of the current link, the client
+// continues at the next server or reconnects.
 func (c *Conn) end(l *link, err error) {
 	c.mu.Lock()
 	l.lost = err

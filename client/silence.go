@@ -8,30 +8,30 @@ import (
 )
 
 const (
-	// maxSilence is the time without an answer after which a client that plays looks for another
-	// server.
+	// maxSilence is the time without an answer after which a client whose program makes calls looks
+	// for another server.
 	maxSilence = 1250 * time.Millisecond
-	// An answer is requested from probeSilence on, every probeInterval.
+	// From probeSilence on, an answer is requested every probeInterval.
 	probeSilence  = 500 * time.Millisecond
 	probeInterval = 250 * time.Millisecond
-	// minProbes is the number of such requests that a server must leave without an answer: if this
-	// client was stopped, its server may have sent all the time.
+	// minProbes is the number of unanswered requests that a search requires. If this process was
+	// stopped, its server may have sent all the time.
 	minProbes = int((maxSilence - probeSilence) / probeInterval)
-	// lookInterval is the minimum time between two such searches.
+	// lookInterval is the minimum time between two searches.
 	lookInterval = 2 * time.Second
 )
 
-// silence is the watch for a server that does not answer.
+// silence detects that the server does not answer.
 type silence struct {
-	sent   uint64    // datagrams with calls, at the last check
-	active time.Time // when more were sent
+	sent   uint64    // number of datagrams with calls at the last check
+	active time.Time // last check at which sent had grown
 	probed time.Time
-	heard  time.Time // when the server was heard last
-	probes int       // since then
+	heard  time.Time // when the server was last heard
+	probes int       // number of requests since then
 }
 
-// listen looks for another server if that of the current link does not answer while the client
-// plays.
+// listen starts a search for another server if the server of the current link does not answer while
+// the program makes calls.
 func (w *silence) listen(l *link, now time.Time) {
 	if l.cfg.NoReconnect || !l.renews() {
 		return
