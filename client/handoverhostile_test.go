@@ -277,7 +277,8 @@ func TestHandoverRelease(t *testing.T) {
 }
 
 // TestStandbyServer lets a server to which a client may switch, and one that it has left, send what
-// only the current server may: the client acts on none of it, and holds at most 512 KiB.
+// only the current server may: the client acts on none of it, and holds at most 512 KiB of
+// messages, which it delivers after the switch.
 func TestStandbyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := newHandoverServer(t, uplinktest.Addr)
@@ -326,11 +327,22 @@ func TestStandbyServer(t *testing.T) {
 		if e := events[len(events)-1]; e.Handover != session.HandoverFailed || !errors.Is(e.Err, session.ErrProtocol) || conn.Stats().Malformed != malformed+1 {
 			t.Errorf("%+v, %d malformed", e, conn.Stats().Malformed-malformed)
 		}
+		first.push(netip.MustParseAddrPort("127.0.0.1:7999"))
+		settle(time.Second)
+		second.messages(message.AppendMessage(nil, []byte("early")))
+		settle(time.Second)
+		if len(got) > 0 || conn.Server() != uplinktest.Addr {
+			t.Errorf("%q at %s", got, conn.Server())
+		}
 		second.mu.Lock()
 		second.mute = false
 		second.mu.Unlock()
-		first.push(netip.MustParseAddrPort("127.0.0.1:7999"))
+		settle(2 * time.Second)
+		second.messages(message.AppendMessage(nil, []byte("late")))
 		settle(time.Second)
+		if !slices.Equal(got, []string{"early", "late"}) {
+			t.Errorf("after the switch: %q", got)
+		}
 		got = nil
 		first.datagrams(message.AppendMessage(nil, []byte("still")), []byte{byte(message.Down) | 1, 0}, []byte{byte(message.Acks), 0, 0})
 		if conn.Server() != "127.0.0.1:7999" || !slices.Equal(got, []string{"still"}) || conn.State() != session.Connected {
