@@ -275,10 +275,8 @@ func (b *binding) countUnsent(err error) {
 	}
 }
 
-// Flush sends the frames that are held back because of a delay policy, Config.Bandwidth or
-// congestion. If payloads share datagrams (Config.Tick), they wait for [Conn.Flush]. Errors are
-// those of Send.
-func (b *binding) Flush() error {
+// flush implements [Stream.Flush].
+func (b *binding) flush() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s, err := b.ready()
@@ -324,17 +322,13 @@ func (b *binding) snapshot() (st RPCStats, failed bool) {
 	return st, b.failed
 }
 
-// Stats returns the counts of this RPC.
-func (b *binding) Stats() RPCStats {
+// counts implements [Stream.Stats].
+func (b *binding) counts() RPCStats {
 	st, _ := b.snapshot()
 	return st
 }
 
-// Pace returns the rate at which the server's jitter buffer needs the calls. Call it each tick and
-// start the next tick after Pace.Interval. Of several RPCs that are called in the same tick, one is
-// enough. It does not allocate.
-func (b *binding) Pace() Pace { return b.paceAt(time.Now()) }
-
+// paceAt implements [Stream.Pace].
 func (b *binding) paceAt(now time.Time) Pace {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -351,16 +345,13 @@ func (b *binding) pace(now time.Time) Pace {
 	return p
 }
 
-// Processed returns the sequence number after the last call that the server had processed when it
-// sent a snapshot or an update with that Processed: the later ones are not in it. Calls that were
-// lost count as processed once a later one was. It reports false if the server did not register the
-// RPC with ds.ForPrediction, or while the client is reconnecting.
-func (b *binding) Processed(p Processed) (next uint64, ok bool) {
+// processed implements [Stream.Processed].
+func (b *binding) processed(p Processed) (next uint64, ok bool) {
 	_, next, ok = b.processedIn(p)
 	return next, ok
 }
 
-// processedIn is Processed, and returns the sender of the current session, nil while the client is
+// processedIn is processed, and returns the sender of the current session, nil while the client is
 // reconnecting.
 func (b *binding) processedIn(p Processed) (session *sender, next uint64, ok bool) {
 	b.mu.Lock()

@@ -215,7 +215,7 @@ func (c *Conn) Flush() error {
 	}
 	if l.out.waiting() {
 		for _, b := range c.all() {
-			_ = b.Flush() // the next Send returns the error
+			_ = b.flush() // the next Send returns the error
 		}
 	}
 	if errors.Is(l.out.flush(), net.ErrClosed) {
@@ -229,7 +229,7 @@ func (c *Conn) Flush() error {
 func (c *Conn) Close() error {
 	c.close.Do(func() {
 		for _, b := range c.all() {
-			_ = b.Flush() // nothing can be done about an error
+			_ = b.flush() // nothing can be done about an error
 		}
 		_ = c.Flush()
 		c.mu.Lock()

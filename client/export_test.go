@@ -29,7 +29,7 @@ func Held(c *Conn, views ...interface{ addHeld(held map[string]int) }) map[strin
 func (v *SnapshotView[T]) addHeld(held map[string]int) {
 	held["initial bytes"], _ = v.conn.subscriptions.Received(v.sub)
 	held["snapshot bytes"] = v.all.feed.Memory()
-	held["objects"] = cap(v.scratch.Objects)
+	held["objects"] = cap(v.objects.scratch.Objects)
 }
 
 func (v *StateView[T]) addHeld(held map[string]int) {

@@ -312,7 +312,7 @@ func TestSampleAliasing(t *testing.T) {
 		receive(tick)
 	}
 	var shown interpolate.Sample[note]
-	if !r.Sample(now.Add(450*time.Millisecond), &shown) {
+	if !r.sample(now.Add(450*time.Millisecond), &shown) {
 		t.Fatal("nothing is shown")
 	}
 	tick := int(shown.Time / (50 * time.Millisecond))

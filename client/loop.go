@@ -71,7 +71,7 @@ func NewLoop[S, I any](stream *Stream[I], start S, cfg LoopConfig[S, I]) (*Loop[
 	if err != nil {
 		return nil, fmt.Errorf("client: LoopConfig.Predict: %w", err)
 	}
-	interval := time.Duration(float64(time.Second) / stream.schema.RateHz())
+	interval := time.Duration(float64(time.Second) / stream.b.schema.RateHz())
 	return &Loop[S, I]{stream: stream, cfg: cfg, me: me, interval: interval}, nil
 }
 
@@ -89,7 +89,7 @@ func (l *Loop[S, I]) Advance(now time.Time) (next time.Time, err error) {
 	}
 	for !l.next.After(now) && err == nil {
 		at := l.next
-		l.next = at.Add(l.stream.paceAt(now).Interval(l.interval))
+		l.next = at.Add(l.stream.b.paceAt(now).Interval(l.interval))
 		if err = l.run(at); err != nil {
 			l.stats.Unsent++
 		}
@@ -112,7 +112,7 @@ func (l *Loop[S, I]) Advance(now time.Time) (next time.Time, err error) {
 // An error means that the server does not register the RPC with ds.ForPrediction: messages arrive,
 // but none tells which inputs it contains.
 func (l *Loop[S, I]) Correct(tick uint64, id uint32, p Processed, state *S) error {
-	session, processed, ok := l.stream.processedIn(p)
+	session, processed, ok := l.stream.b.processedIn(p)
 	if session == nil { // reconnecting
 		return nil
 	}
@@ -125,7 +125,7 @@ func (l *Loop[S, I]) Correct(tick uint64, id uint32, p Processed, state *S) erro
 	case !ok:
 		if !l.known && tick != l.former && l.me.Stats().Dropped > l.dropped {
 			return fmt.Errorf("client: RPC %s: the server's states do not tell which calls they contain: register the RPC with ds.ForPrediction",
-				l.stream.schema.RPC())
+				l.stream.b.schema.RPC())
 		}
 	case l.known && id == l.id:
 		l.tick = tick

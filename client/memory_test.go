@@ -43,13 +43,13 @@ func testViewMemory(t *testing.T, codec string) {
 		}
 	}
 	play()
-	if v.shown.newest.set != nil {
+	if v.objects.shown.newest.set != nil {
 		t.Error("the newest snapshot is copied without a call of Latest")
 	}
 	var latest Snapshot[worldObject]
 	v.Latest(&latest)
 	play()
-	if v.shown.newest.set == nil || !v.Latest(&latest) || latest.Tick != r.tick || len(latest.Objects) != r.count {
+	if v.objects.shown.newest.set == nil || !v.Latest(&latest) || latest.Tick != r.tick || len(latest.Objects) != r.count {
 		t.Errorf("the latest is tick %d with %d objects, want %d with %d", latest.Tick, len(latest.Objects), r.tick, r.count)
 	}
 	clear(acks[:])

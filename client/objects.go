@@ -85,9 +85,8 @@ func newObjects[T any](name string, cfg *SnapshotConfig[T]) (*objects[T], error)
 	return r, err
 }
 
-// Latest stores the newest snapshot in out and reuses the slices of out. It returns false before
-// the first snapshot.
-func (r *objects[T]) Latest(out *Snapshot[T]) bool {
+// newestTo implements Latest of views and types of objects.
+func (r *objects[T]) newestTo(out *Snapshot[T]) bool {
 	r.mu.Lock()
 	world := r.world
 	r.mu.Unlock()
@@ -107,9 +106,8 @@ func (r *objects[T]) Latest(out *Snapshot[T]) bool {
 	return true
 }
 
-// Sample stores in out what to show at now. It returns false before the first snapshot, and without
-// SnapshotConfig.Interpolate. Byte slices of objects belong to the view: only read them.
-func (r *objects[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool {
+// sample implements Sample of views and types of objects.
+func (r *objects[T]) sample(now time.Time, out *interpolate.Sample[T]) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.buffer != nil && r.buffer.Sample(now.Sub(r.created), out)
@@ -121,8 +119,8 @@ func (r *objects[T]) tickRate() float64 {
 	return r.shown.tickHz
 }
 
-// Interpolation returns the counts of the playback by Sample.
-func (r *objects[T]) Interpolation() interpolate.Stats {
+// interpolation implements Interpolation of views and types of objects.
+func (r *objects[T]) interpolation() interpolate.Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.buffer == nil {

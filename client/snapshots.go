@@ -75,18 +75,25 @@ func SplitID(id uint32) (object uint16, generation uint8) { return uint16(id >> 
 // safe for concurrent use.
 type SnapshotView[T any] struct {
 	view
-	*objects[T]
-	all *snapshotObjects
+	objects *objects[T]
+	all     *snapshotObjects
 }
+
+// Latest stores the newest snapshot in out and reuses the slices of out. It returns false before
+// the first snapshot.
+func (v *SnapshotView[T]) Latest(out *Snapshot[T]) bool { return v.objects.newestTo(out) }
+
+// Interpolation returns the counts of the playback by Sample.
+func (v *SnapshotView[T]) Interpolation() interpolate.Stats { return v.objects.interpolation() }
 
 // Sample stores in out what to show at now, and calls SnapshotConfig.OnMessage with the messages
 // whose ticks it shows first. It returns false before the first snapshot, and without
 // SnapshotConfig.Interpolate. Byte slices of objects belong to the view: only read them. It is for
 // one goroutine at a time.
 func (v *SnapshotView[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool {
-	ok := v.objects.Sample(now, out)
+	ok := v.objects.sample(now, out)
 	if ok {
-		v.all.reach(out.Time, v.tickRate())
+		v.all.reach(out.Time, v.objects.tickRate())
 	}
 	return ok
 }
@@ -101,7 +108,20 @@ func (v *SnapshotView[T]) SkippedTypes() (names []string) {
 
 // ObjectType is a further type of objects of a world, for SnapshotConfig.Types. Its methods are
 // safe for concurrent use.
-type ObjectType[T any] struct{ *objects[T] }
+type ObjectType[T any] struct{ objects *objects[T] }
+
+// Latest stores the newest snapshot in out and reuses the slices of out. It returns false before
+// the first snapshot.
+func (t *ObjectType[T]) Latest(out *Snapshot[T]) bool { return t.objects.newestTo(out) }
+
+// Sample stores in out what to show at now. It returns false before the first snapshot, and without
+// SnapshotConfig.Interpolate. Byte slices of objects belong to the view: only read them.
+func (t *ObjectType[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool {
+	return t.objects.sample(now, out)
+}
+
+// Interpolation returns the counts of the playback by Sample.
+func (t *ObjectType[T]) Interpolation() interpolate.Stats { return t.objects.interpolation() }
 
 // AnyObjectType is an [ObjectType].
 type AnyObjectType interface{ objectType() objectType }

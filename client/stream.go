@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/schema"
@@ -11,8 +12,9 @@ import (
 // Stream sends the calls of one RPC whose arguments are a T. Its methods are safe for concurrent
 // use.
 type Stream[T any] struct {
-	*binding
-	typ *schema.Type[T]
+	b        *binding
+	quantize func(v *T) (*schema.Frame, error)
+	restore  func(v *T, f *schema.Frame) error // inverse of quantize
 }
 
 // Bind binds an RPC of the server to T, whose fields and tags describe the arguments. It waits for
@@ -28,7 +30,11 @@ func Bind[T any](ctx context.Context, c *Conn, name string, cfg BindConfig) (*St
 	if err != nil {
 		return nil, err
 	}
-	return &Stream[T]{binding: b, typ: typ}, nil
+	return &Stream[T]{
+		b:        b,
+		quantize: func(v *T) (*schema.Frame, error) { return b.frame, typ.Quantize(b.frame, v) },
+		restore:  typ.Restore,
+	}, nil
 }
 
 // Send makes one call, and returns its sequence number: ds.Frame.Seq of the call at the server, and
@@ -47,21 +53,41 @@ func Bind[T any](ctx context.Context, c *Conn, name string, cfg BindConfig) (*St
 // After Close the error is [net.ErrClosed]. If the server restarts and then refuses the
 // RPC, Send returns the error that Bind would return.
 func (s *Stream[T]) Send(v *T) (seq uint64, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.typ.Quantize(s.frame, v); err != nil {
-		s.countUnsent(err)
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	f, err := s.quantize(v)
+	if err != nil {
+		s.b.countUnsent(err)
 		return 0, err
 	}
-	return s.send(s.frame)
+	return s.b.send(f)
 }
+
+// Flush sends the frames that are held back because of a delay policy, Config.Bandwidth or
+// congestion. If payloads share datagrams (Config.Tick), they wait for [Conn.Flush]. Errors are
+// those of Send.
+func (s *Stream[T]) Flush() error { return s.b.flush() }
+
+// Stats returns the counts of this RPC.
+func (s *Stream[T]) Stats() RPCStats { return s.b.counts() }
+
+// Pace returns the rate at which the server's jitter buffer needs the calls. Call it each tick and
+// start the next tick after Pace.Interval. Of several RPCs that are called in the same tick, one is
+// enough. It does not allocate.
+func (s *Stream[T]) Pace() Pace { return s.b.paceAt(time.Now()) }
+
+// Processed returns the sequence number after the last call that the server had processed when it
+// sent a snapshot or an update with that Processed: the later ones are not in it. Calls that were
+// lost count as processed once a later one was. It reports false if the server did not register the
+// RPC with ds.ForPrediction, or while the client is reconnecting.
+func (s *Stream[T]) Processed(p Processed) (next uint64, ok bool) { return s.b.processed(p) }
 
 // upcoming returns the sender of the current session, which identifies it, and the sequence number
 // of the next call in it.
 func (s *Stream[T]) upcoming() (session *sender, seq uint64, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	session, err = s.ready()
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	session, err = s.b.ready()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -71,31 +97,28 @@ func (s *Stream[T]) upcoming() (session *sender, seq uint64, err error) {
 // sendIn sends a call if it is the next one of a session, and sets v to what the server decodes. It
 // reports whether that session was still the current one.
 func (s *Stream[T]) sendIn(session *sender, seq uint64, v *T) (current bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.at != session || session.enc == nil || session.enc.Next() != seq {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	if s.b.at != session || session.enc == nil || session.enc.Next() != seq {
 		return false, nil
 	}
-	if err := s.typ.Quantize(s.frame, v); err != nil {
-		s.countUnsent(err)
+	f, err := s.quantize(v)
+	if err != nil {
+		s.b.countUnsent(err)
 		return true, err
 	}
-	if _, err := s.send(s.frame); err != nil {
+	if _, err := s.b.send(f); err != nil {
 		return true, err
 	}
-	return true, s.typ.Restore(v, s.frame)
+	return true, s.restore(v, f)
 }
 
 // Processed is an argument of [Stream.Processed].
 type Processed = replication.Processed
 
-// FrameStream sends the calls of one RPC that a schema describes, for programs that learn the
-// schema at run time. Its methods are safe for concurrent use.
-type FrameStream struct{ *binding }
-
-// BindSchema is [Bind] for frames of a schema. The schema declares the rate, so BindConfig.RateHz
-// must be 0.
-func BindSchema(ctx context.Context, c *Conn, rpcSchema *schema.Schema, cfg BindConfig) (*FrameStream, error) {
+// BindSchema is [Bind] for frames of a schema, for programs that learn the schema at run time. The
+// schema declares the rate, so BindConfig.RateHz must be 0.
+func BindSchema(ctx context.Context, c *Conn, rpcSchema *schema.Schema, cfg BindConfig) (*Stream[schema.Frame], error) {
 	if cfg.RateHz != 0 {
 		return nil, fmt.Errorf("client: bind %s: BindConfig.RateHz is %v, but the schema declares %v Hz: want 0", rpcSchema.RPC(), cfg.RateHz, rpcSchema.RateHz())
 	}
@@ -103,12 +126,9 @@ func BindSchema(ctx context.Context, c *Conn, rpcSchema *schema.Schema, cfg Bind
 	if err != nil {
 		return nil, err
 	}
-	return &FrameStream{b}, nil
-}
-
-// Send makes one call with the arguments in f; see [Stream.Send].
-func (s *FrameStream) Send(f *schema.Frame) (seq uint64, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.send(f)
+	return &Stream[schema.Frame]{
+		b:        b,
+		quantize: func(f *schema.Frame) (*schema.Frame, error) { return f, nil },
+		restore:  func(*schema.Frame, *schema.Frame) error { return nil },
+	}, nil
 }

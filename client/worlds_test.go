@@ -300,7 +300,7 @@ func TestLatest(t *testing.T) {
 			t.Errorf("%s: a snapshot before the first", name)
 		}
 		if name != "nothing" { // as without the call above
-			v.wanted, v.latest = false, sync.Once{}
+			v.objects.wanted, v.objects.latest = false, sync.Once{}
 		}
 		late := bytes.Clone(r.send())
 		r.deliver(r.send())

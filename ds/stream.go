@@ -39,7 +39,7 @@ type BindConfig struct {
 // Stream sends the calls of one RPC of a player's client, whose arguments are a T. Its methods are
 // safe for concurrent use.
 type Stream[T any] struct {
-	*outgoing
+	o   *outgoing
 	typ *schema.Type[T]
 }
 
@@ -130,12 +130,19 @@ func (all *outgoings) add(o *outgoing, s *schema.Schema) error {
 // queues are left (session.ErrBacklog; see [Player.WaitReliable]). After the end of the session,
 // the error wraps net.ErrClosed.
 func (s *Stream[T]) Send(v *T) (seq uint64, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.typ.Quantize(s.frame, v); err != nil {
+	s.o.mu.Lock()
+	defer s.o.mu.Unlock()
+	if err := s.typ.Quantize(s.o.frame, v); err != nil {
 		return 0, err
 	}
-	return s.send(s.frame)
+	return s.o.send(s.o.frame)
+}
+
+// Stats returns the counts of the calls that were sent.
+func (s *Stream[T]) Stats() rpcdelta.Stats {
+	s.o.mu.Lock()
+	defer s.o.mu.Unlock()
+	return s.o.stats
 }
 
 // SendAll makes the same call to several players, each coded against what its client has. It sends
@@ -148,13 +155,6 @@ func SendAll[T any](v *T, streams ...*Stream[T]) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// Stats returns the counts of the calls that were sent.
-func (o *outgoing) Stats() rpcdelta.Stats {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.stats
 }
 
 // send sends a frame of the schema. The caller holds o.mu.

@@ -17,6 +17,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/session"
 )
 
@@ -172,7 +173,7 @@ func (o *replayOptions) dial(ctx context.Context, keyLog io.Writer, log *slog.Lo
 
 // send plays the trace at its rate until its end or until the context is done. It skips frames
 // while there is no connection, or no room on the reliable channel.
-func send(ctx context.Context, stream *client.FrameStream, t *trace.Trace, again bool) (skipped int, err error) {
+func send(ctx context.Context, stream *client.Stream[schema.Frame], t *trace.Trace, again bool) (skipped int, err error) {
 	tick := time.NewTicker(time.Duration(float64(time.Second) / t.Schema.RateHz()))
 	defer tick.Stop()
 	for i := 0; again || i < len(t.Frames); i++ {

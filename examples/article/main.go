@@ -1,6 +1,6 @@
 // Article: the scheme of the uplink article, with both ends in one process and a link that loses a
-// fifth of the calls and of the acknowledgments. A small client and server do it with the packages
-// ringcache and rle; then package rpcdelta does the same with its codec RLE.
+// fifth of the calls and acknowledgments. A small client and server do it with packages ringcache
+// and rle; then package rpcdelta does it with its codec RLE. Calls leave at once: no preset is set.
 package main
 
 import (

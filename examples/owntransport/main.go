@@ -3,6 +3,9 @@
 //
 // A transport must drop a payload that arrives after more than 64 newer ones, for example by packet
 // numbers. Loopback keeps the order, so this example needs none.
+//
+// Presets belong to the client, which is not used here: the defaults of rpcdelta.EncoderConfig send
+// each call at once.
 package main
 
 import (

@@ -45,6 +45,8 @@ func run(ctx context.Context) error {
 	}
 	go srv.Serve(ctx)
 
+	// Balanced saves most for typical games: a move may wait for later ones for some ticks, unless
+	// something important happened.
 	conn, err := client.Dial(ctx, srv.Addr().String(), client.Config{Preset: client.Balanced})
 	if err != nil {
 		return err

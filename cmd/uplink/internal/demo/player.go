@@ -16,6 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/token"
 )
 
@@ -114,7 +115,7 @@ func (d *demo) renew(ctx context.Context, p *player) error {
 // dial opens another connection for a client. The server sees each connection as a separate player,
 // since a new connection of the same player would end the old one, which continues to play. The
 // client ID of the first connection is the index plus 1.
-func (d *demo) dial(ctx context.Context, p *player, s demopanel.Settings) (*client.Conn, *client.FrameStream, error) {
+func (d *demo) dial(ctx context.Context, p *player, s demopanel.Settings) (*client.Conn, *client.Stream[schema.Frame], error) {
 	id := uint64(1 + p.index + p.dialed*len(d.players))
 	p.dialed++
 	cfg := client.Config{
@@ -170,7 +171,7 @@ type player struct {
 
 	mu      sync.Mutex
 	conn    *client.Conn
-	stream  *client.FrameStream
+	stream  *client.Stream[schema.Frame]
 	coding  coding
 	session uint64          // session whose first row is recorded
 	past    client.RPCStats // statistics of replaced connections
@@ -215,7 +216,7 @@ func (d *demo) turn(p *player) error {
 	return nil
 }
 
-func (p *player) swap(conn *client.Conn, stream *client.FrameStream, c coding) (old *client.Conn) {
+func (p *player) swap(conn *client.Conn, stream *client.Stream[schema.Frame], c coding) (old *client.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stream != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/trace"
+	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Bot is one player: a client, and the function that it calls at each of its turns.
@@ -55,7 +56,7 @@ func spread(i int) float64 {
 // Bind connects a client and binds the RPC of a trace.
 func Bind(
 	ctx context.Context, addr string, cfg client.Config, t *trace.Trace,
-) (*client.Conn, *client.FrameStream, error) {
+) (*client.Conn, *client.Stream[schema.Frame], error) {
 	conn, err := client.Dial(ctx, addr, cfg)
 	if err != nil {
 		return nil, nil, err

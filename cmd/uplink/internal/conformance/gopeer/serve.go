@@ -65,7 +65,7 @@ type session struct {
 }
 
 type rpcStream struct {
-	*client.FrameStream
+	*client.Stream[schema.Frame]
 	schema *schema.Schema
 }
 
