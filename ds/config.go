@@ -48,7 +48,7 @@ type Config struct {
 	// Fleet, if set, is the server's part in a fleet of servers: they share which tokens were used
 	// and where each client plays, and announce themselves in a directory. See package fleet.
 	Fleet *fleet.Config
-	// MaxPlayers is the maximum number of players; default endpoint.DefaultMaxConns.
+	// MaxPlayers is the maximum number of players; default 1,024.
 	MaxPlayers int
 	// Poll runs handlers in [Server.Poll] instead of in Serve.
 	Poll bool

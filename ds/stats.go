@@ -166,8 +166,8 @@ func (st *RPCStats) WireBytes() uint64 {
 }
 
 // FullWireBytes returns the bytes of all frames that were sent if each were bit-packed and in an
-// encrypted datagram of its own: see endpoint.FullOverhead. Missed frames count with the mean size
-// of the delivered ones.
+// encrypted datagram of its own, with a header of 3 bytes, a tag of 16, UDP and IPv4 whatever the
+// suite. Missed frames count with the mean size of the delivered ones.
 func (st *RPCStats) FullWireBytes() uint64 {
 	n := st.Frames()
 	if n == 0 {

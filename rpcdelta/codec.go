@@ -76,8 +76,9 @@ type Info struct {
 	// BaselineAge is the distance from the frame to the baseline of its payload, in frames; 0
 	// without a baseline.
 	BaselineAge int
-	// FullBits is the size of the frame as an engine sends it, see [inspect.FullBits]. At the
-	// encoder it includes the frames that were held back for this payload.
+	// FullBits is the size of the frame as an engine sends it: vectors as Unreal Engine packs
+	// them, all other fields uncompressed, and nothing as a difference. At the encoder it includes
+	// the frames that were held back for this payload.
 	FullBits int
 	// HeaderBits and PayloadBits are the sizes of the header and of the coded part of the payload.
 	// Of the frames of one payload, only the newest has them.

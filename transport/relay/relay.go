@@ -4,7 +4,7 @@
 //
 // Between proxy and server, each datagram is in an [Envelope] with the client's address, which a
 // [Link] authenticates by a key that both have. So the limits of a server per network, its cookies
-// and path migration use the addresses of clients. A server sets endpoint.Config.Network to a
+// and path migration use the addresses of clients. A server sets ds.Config.Network to a
 // [Network].
 //
 // An envelope is authentic only between a server and the address of the proxy for which it was
@@ -133,8 +133,8 @@ func Route(datagram []byte) (route []byte, ok bool) {
 	return h.Route, true
 }
 
-// ServerID returns the server id of a datagram with a connection id, endpoint.Config.ServerID of
-// the server that it is for. It reports false for any other datagram.
+// ServerID returns the server id of a datagram with a connection id: the ServerID of ds.Transport
+// at the server that the datagram is for. It reports false for any other datagram.
 func ServerID(datagram []byte) (id uint16, ok bool) {
 	h, err := wire.ParseHeader(datagram)
 	return wire.ServerOf(h.ID), err == nil && h.Long
