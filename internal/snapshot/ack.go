@@ -24,7 +24,7 @@ type Ack struct {
 
 const (
 	ackWindow    = 64 // bits
-	askNoInitial = 1  // code of the request
+	askNoInitial = 1  // request code of Ack.NoInitial
 )
 
 func (a *Ack) wire() seq.Ack {

@@ -2,8 +2,8 @@ package snapshot
 
 import "github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 
-// prob is the probability that a decision is true: its upper 13 bits are of 65,536, and its lower
-// three say how fast it adapts.
+// prob is the probability that a decision is true: the upper 13 bits are the probability in
+// 1/65,536, and the lower three select its adaptation rate.
 type prob uint16
 
 const (
@@ -12,29 +12,29 @@ const (
 	// fastest is log2 of the fastest rate: each decision moves the probability by a quarter of the
 	// way to its outcome. Each further rate is half as fast.
 	fastest = 2
-	// unlikely is the distance that probabilities keep from 0 and 1.
+	// unlikely is the minimum probability of either outcome, in 1/65,536.
 	unlikely = 16
-	// even is the probability of a decision of which nothing is known.
+	// even is the initial probability of decisions without a better estimate.
 	even prob = rangecoder.Half | 2
 )
 
-// layout says where the contexts of decisions are among all of a schema. Each slice has one of them
-// for each field of a class.
+// layout holds offsets into the probabilities of a schema's models. A slice has one offset per
+// field of a class; a context is one probability.
 type layout struct {
-	numbers []int // numberKinds integers
-	turns   []int // the largest component, and an integer in flight and one on the ground
+	numbers []int // integers: numberKinds per field
+	turns   []int // index of the largest component; an integer in flight; an integer on the ground
 	angles  []int // an integer
-	flags   []int // flagContexts; then objects at rest that did not move, by whether it was set
-	strings []int // replaced, by whether the object moved; other length; byte kept
-	same    []int // of all fields: unchanged in an object that moved, 64 contexts
+	flags   []int // flagContexts; then 2 for an unmoved object at rest, by whether the flag was above its minimum
+	strings []int // string replaced, by whether the object moved (2); length differs; byte unchanged (2)
+	same    []int // for fields of all classes: the field of a moved object differs from the baseline (64)
 
-	changed   int // whether an object moved, 256 contexts
-	disturbed int // whether an object at rest changed, four by distance of the nearest moving one
-	how       int // whether it moved, two by distance of the nearest moving one
-	quiet     int // whether one changed far from what moves: any, any of a block, this
-	removed   int // whether any objects were removed, and whether this one was
-	added     int // the number of those that are not in the baseline
-	gap       int // between their ids
+	changed   int // an object moved (256)
+	disturbed int // an object at rest changed: 4 per distance to the nearest moving object
+	how       int // a changed object at rest moved: 2 per distance to the nearest moving object
+	quiet     int // an object at rest changed far from moving objects: any object; any in a block; this object
+	removed   int // any object was removed; this object was removed
+	added     int // number of objects that are not in the baseline
+	gap       int // difference between the ids of added objects
 	physics   int
 
 	size int
@@ -59,17 +59,17 @@ const (
 	physicsLevel = 18
 )
 
-// The contexts of an integer: of its length at each level of expected magnitude, of its sign, of
-// its sign where the fraction of the prediction counts, and of its first bits by how much longer it
-// is than expected.
+// An integer has contexts for its length (at each level of expected magnitude), its sign, its sign
+// if a small difference is expected (by the fraction of the prediction), and its first bits (by the
+// excess of its length over the expected length).
 const (
-	levels      = 40 // three per octave
-	slots       = 12 // of a length, by its distance from the middle of the level
+	levels      = 40 // levels of expected magnitude, three per octave
+	slots       = 12 // contexts of a length, by its distance from the middle of the level
 	middleSlot  = 5
 	signs       = 9 * 3 * 3
 	signsAt     = levels * slots
-	fineLevels  = 9 // levels at which the fraction counts: less than 4 steps are expected
-	fractions   = 8 // of a step
+	fineLevels  = 9 // levels below an expected magnitude of 4 steps: the sign depends on the fraction
+	fractions   = 8 // fractions of a step that have contexts of their own
 	fineSigns   = fineLevels / 3 * fractions * 3
 	beyonds     = 16
 	mantissasAt = signsAt + signs + fineSigns
@@ -89,8 +89,8 @@ func startInteger(p []prob) {
 	}
 }
 
-// startLength sets the probabilities of lengths: with m the median magnitude of the level, a
-// magnitude exceeds x with probability m / (m + x).
+// startLength sets the probabilities of lengths: a magnitude exceeds x with probability m / (m +
+// x), where m is the median magnitude of the level.
 func startLength(p []prob, level int) {
 	mid := []int64{72, 90, 114}[level%3] << (level / 3) * 2 // Q8
 	longer := func(k int) int64 { return mid * 65536 / (mid + 256<<k - 128) }

@@ -12,19 +12,19 @@ import (
 type Decoder struct {
 	origin
 	codec   payloadCodec
-	decoded seq.Window // since the last desync
+	decoded seq.Window // snapshots decoded since the last desync
 	sets    setRing
-	base    unpackedSet // scratch: the baseline
-	old     [refs]Set   // and the references
-	newest  *Set        // of the newest snapshot
-	cur     *Set        // for the next one
+	base    unpackedSet // scratch for the baseline
+	old     [refs]Set   // scratch for the references
+	newest  *Set        // set of the newest snapshot
+	cur     *Set        // set into which the next snapshot is decoded
 	next    uint64      // newest decoded sequence number + 1
-	floor   uint64      // baselines before it were discarded
-	step    uint64      // of the references of the newest snapshot
+	floor   uint64      // oldest sequence number that may still be a baseline
+	step    uint64      // step of the references of the newest snapshot
 
 	epoch     uint8
-	waiting   bool   // for a snapshot without a baseline
-	first     uint64 // sequence number of that snapshot
+	waiting   bool   // a reset was requested, and no snapshot without a baseline has arrived since
+	first     uint64 // sequence number of the snapshot that completed the last reset
 	noInitial bool
 	malformed int // consecutive malformed payloads
 }
@@ -120,7 +120,7 @@ func (d *Decoder) decode(n, base uint64, h *header, coded []byte) (err error) {
 	return pc.decodeInto(d.cur, d.model)
 }
 
-// accept stores the decoded snapshot and discards those that are no longer needed.
+// accept stores the decoded snapshot, and discards snapshots to which later payloads cannot refer.
 func (d *Decoder) accept(n, base uint64, h *header) {
 	d.malformed = 0
 	p, from := d.sets.take(), (*Packed)(nil)

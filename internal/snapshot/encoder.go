@@ -2,7 +2,7 @@ package snapshot
 
 import "fmt"
 
-// Baseline is what a payload is coded against. Both ends must have it.
+// Baseline identifies the set against which a payload is coded. Both ends must have this set.
 type Baseline struct {
 	// Distance is the distance from the snapshot to its baseline, 1 to 62. 0 means the initial set,
 	// or with Empty an empty one.
@@ -25,14 +25,14 @@ type Info struct {
 	Bytes int
 }
 
-// Encoder encodes the snapshots of worlds. What it returns depends on the world and the baseline
-// alone, so any client that has the baseline can decode it. The zero value is ready. Not safe for
+// Encoder encodes the snapshots of worlds. A payload depends on the world and the baseline alone,
+// so any client that has the baseline can decode it. The zero value is ready. Not safe for
 // concurrent use; several encoders may be used for one world at the same time, but not while the
 // caller fills a set.
 type Encoder struct {
 	codec payloadCodec
-	empty *Set          // baseline of groups without one
-	views [2 + refs]Set // of a group: the newest snapshot, its baseline and the references
+	empty *Set          // empty baseline of groups
+	views [2 + refs]Set // scratch: views of a group's newest snapshot, its baseline and the references
 }
 
 // checkEvery is the number of snapshots per divergence check.
@@ -73,11 +73,11 @@ func (e *Encoder) Append(dst []byte, w *History, b Baseline, limit int) ([]byte,
 }
 
 // AppendObjects appends the coded objects of cur, a group, and returns the extended slice. There is
-// no header: the decoder must know the baseline's distance. before returns the sets of the same
-// group by their age relative to the baseline, which is that of age 0; ages are multiples of
-// b.Step, up to 6. Objects that are not in the baseline are left out; left is their number. Without
-// a baseline (b.Distance is 0) nothing is read, and all are coded. AppendObjects does not allocate
-// once warm if dst has room.
+// no header: the decoder must know the baseline's distance. before returns the group's set that is
+// age snapshots older than the baseline, where age is 0 (the baseline) or b.Step times one of
+// [References]. Objects that are not in the baseline are left out; left is their number. If
+// b.Distance is 0, there is no baseline: before is not called, and all objects are coded.
+// AppendObjects does not allocate once warm if dst has room.
 func (e *Encoder) AppendObjects(dst []byte, cur *Set, b Baseline, before func(age int) *Set) (coded []byte, left int) {
 	pc := &e.codec
 	if pc.schema != cur.schema {
@@ -95,8 +95,8 @@ func (e *Encoder) AppendObjects(dst []byte, cur *Set, b Baseline, before func(ag
 	return pc.Enc.Finish(), pc.leftOut
 }
 
-// AppendGroup appends the newest snapshot of a group, coded against another one that the group has,
-// as [Encoder.AppendObjects] does.
+// AppendGroup appends the newest snapshot of a group, coded against an earlier snapshot of the
+// group, in the format of [Encoder.AppendObjects].
 func (e *Encoder) AppendGroup(dst []byte, p *Group, b Baseline) (coded []byte, left int) {
 	n, k := p.next-1, 0
 	return e.AppendObjects(dst, p.view(&e.views[0], n), b, func(age int) *Set {

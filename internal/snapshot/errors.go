@@ -24,5 +24,5 @@ var (
 	ErrAck = errors.New("snapshot: invalid ack")
 )
 
-// ErrTooLarge reports that a snapshot exceeds the limit. Nothing was sent.
+// ErrTooLarge reports that a snapshot exceeds the limit. No payload was returned.
 var ErrTooLarge = errors.New("snapshot: too large")

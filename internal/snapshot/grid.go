@@ -9,20 +9,21 @@ import (
 // maxScan bounds the number of moving objects to which closest measures the distance.
 const maxScan = 64
 
-// spatialGrid finds the nearest of the moving objects, within reach. If there are many, it lists
-// those in each cell, of twice the reach: what is within reach of a position lies in eight cells. A
-// position is near if any of these has an object; that is marked by the lowest of the eight.
+// spatialGrid finds the nearest moving object within reach of a position. If there are more than
+// maxUnlisted moving objects, it lists them by cell. The edge of a cell is twice the reach, so all
+// objects within reach of a position lie in a block of eight cells. The mark of the block's lowest
+// cell is set if any of the eight cells has an object.
 type spatialGrid struct {
 	at      [][3]int64
-	next    []uint32 // by object: 1 + the next one in the list of its cell
-	heads   []uint32 // 1 + the first object of a list
-	marks   []uint64 // bits by the hash of the lowest cell; several cells may share one
-	shift   uint     // from the hash of a cell to its list
-	low     [3]int64 // bounds of the positions that may be near
+	next    []uint32 // 1 + index of the next object in the same list, or 0; by object
+	heads   []uint32 // 1 + index of the first object of each list, or 0
+	marks   []uint64 // one bit per block, by the hash of its lowest cell; blocks may share a bit
+	shift   uint     // right shift from the hash of a cell to the index of its list
+	low     [3]int64 // bounds of the positions that are within reach of an object
 	high    [3]int64
 	far     int64 // reach as a distance, rounded up
 	inverse int64 // 1 / far, Q24
-	reach   int64 // quarter of the square; 0 until it is known
+	reach   int64 // a quarter of the squared reach; 0 until spread sets it
 	listed  bool
 }
 
@@ -30,7 +31,7 @@ func (g *spatialGrid) reset() {
 	g.at, g.next, g.listed, g.reach = g.at[:0], g.next[:0], false, 0
 }
 
-// add adds a moving object.
+// add adds a moving object at a position.
 func (g *spatialGrid) add(x, y, z int64) {
 	g.at = append(g.at, [3]int64{x, y, z})
 	if g.reach == 0 {
@@ -45,11 +46,11 @@ func (g *spatialGrid) add(x, y, z int64) {
 	}
 }
 
-// maxUnlisted is the maximum number of moving objects that are not listed: to measure the distance
-// to each is faster.
+// maxUnlisted is the number of moving objects up to which measuring all distances is faster than
+// lists.
 const maxUnlisted = 6
 
-// spread sets the reach, a quarter of a squared distance, above 0 and below 2^50.
+// spread sets the reach, given as a quarter of its square, above 0 and below 2^50.
 func (g *spatialGrid) spread(reach int64) {
 	g.reach, g.far = reach, int64(fixed.Sqrt(uint64(4*reach))+1)
 	const most = 1 << 40
@@ -62,7 +63,7 @@ func (g *spatialGrid) spread(reach int64) {
 	}
 }
 
-// widen adds what is within reach of object i to the bounds.
+// widen extends the bounds to all positions within reach of object i.
 func (g *spatialGrid) widen(i int) {
 	for k, v := range g.at[i] {
 		g.low[k], g.high[k] = min(g.low[k], v-g.far), max(g.high[k], v+g.far)
@@ -112,7 +113,8 @@ func (g *spatialGrid) list(i int) {
 // markBits is log2 of the number of marks per list.
 const markBits = 6
 
-// around has the differences of the hashes of the eight cells from that of the lowest one.
+// around holds the differences between the hashes of the eight cells of a block and the hash of its
+// lowest cell.
 var around = func() (a [8]uint64) {
 	for i := range uint64(len(a)) {
 		a[i] = i&1*cellX + i>>1&1*cellY + i>>2*cellZ
@@ -132,7 +134,7 @@ func (g *spatialGrid) closest(x, y, z int64) int64 {
 		}
 		return least
 	}
-	// The lowest cell is the one before if the position lies in the lower half of its own.
+	// If the position lies in the lower half of its cell, the block begins one cell lower.
 	lowest := uint64((x*g.inverse>>24-1)>>1)*cellX + uint64((y*g.inverse>>24-1)>>1)*cellY + uint64((z*g.inverse>>24-1)>>1)*cellZ
 	if g.marks[lowest>>(g.shift&63)]>>(lowest>>((g.shift-markBits)&63)&(1<<markBits-1))&1 == 0 {
 		return g.reach

@@ -8,45 +8,45 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/fnv"
 )
 
-// MaxGroup is the maximum number of objects of a [Group]. So the slots of Ring snapshots have
-// numbers of 16 bits, even if each has other objects than the one before.
+// MaxGroup is the maximum number of objects of a [Group]. Slot numbers therefore fit into 16 bits
+// even if each of [Ring] snapshots replaces all objects.
 const MaxGroup = 1000
 
-// Group is objects of a world that are coded together, in the newest [Ring] snapshots. Rows are
-// kept only while they change. Put and Commit are for one goroutine at a time, while nobody reads
-// the group.
+// Group stores objects of a world that are coded together, for the newest [Ring] snapshots. An
+// earlier row is stored only if it differs from the next one. Put and Commit must not run
+// concurrently with each other or with readers.
 type Group struct {
 	schema  *Schema
 	first   uint64       // number of the first snapshot
 	next    uint64       // number of the next snapshot
-	changed uint64       // snapshots that are not equal to the one before: bit n%Ring for snapshot n
-	lists   []objectList // of all snapshots, oldest first
-	rows    []int32      // newest row of each slot
-	changes []uint64     // of each slot: snapshots in which its object came or changed, bit n%Ring for snapshot n
-	before  [][]int32    // of each slot: its rows before these changes, at n%Ring; nil without any
-	open    objectList   // of the next snapshot
-	at      int          // where in the newest list the next object is looked for
+	changed uint64       // bit n%Ring is set if snapshot n differs from snapshot n-1
+	lists   []objectList // lists of objects, oldest first; each is valid until the next one
+	rows    []int32      // newest row of each slot, schema.ints components each
+	changes []uint64     // by slot: bit n%Ring is set if the object was added or changed in snapshot n
+	before  [][]int32    // by slot: the row before the change in snapshot n, at n%Ring; nil if there are no changes
+	open    objectList   // objects that were put into the next snapshot
+	at      int          // position in the newest list from which Put searches
 	left    []departure  // oldest first
 	free    []uint16     // unused slots
-	blocks  [][]int32    // unused
-	lows    []low        // of all snapshots, oldest first
+	blocks  [][]int32    // unused memory for elements of before
+	lows    []low        // minimum positions, oldest first
 }
 
-// objectList is the objects of a group, from a snapshot on.
+// objectList lists the objects of a group from one snapshot up to the next list.
 type objectList struct {
 	from    uint64
 	objects []Object
-	slots   []uint16 // of the objects
-	ids     fnv.Hash // of the objects
+	slots   []uint16 // slot of each object
+	ids     fnv.Hash // hash of objects
 }
 
-// low is the minimum components of the positions, from a snapshot on.
+// low holds the minimum of each position component, from one snapshot up to the next low.
 type low struct {
 	from uint64
 	at   [3]int64
 }
 
-// departure tells that the object of a slot was not in snapshot n any more.
+// departure records that snapshot n removed the object of a slot.
 type departure struct {
 	n    uint64
 	slot uint16
@@ -80,7 +80,8 @@ func (p *Group) Put(o Object, row []int32) error {
 	return nil
 }
 
-// follow returns the slot of an object of the newest snapshot, given by ascending id.
+// follow returns the slot of an object of the newest snapshot. Calls must be in ascending order of
+// ids.
 func (p *Group) follow(o Object) (at uint16, ok bool) {
 	if len(p.lists) == 0 {
 		return 0, false
@@ -111,7 +112,7 @@ func (p *Group) newSlot() uint16 {
 	return uint16(len(p.changes) - 1)
 }
 
-// keep keeps the newest row of a slot, which changes with the next snapshot.
+// keep stores the newest row of a slot before the next snapshot changes it.
 func (p *Group) keep(at uint16) {
 	before := &p.before[at]
 	if *before == nil {
@@ -124,7 +125,7 @@ func (p *Group) keep(at uint16) {
 	copy((*before)[p.place(p.next):], p.row(at))
 }
 
-// Commit completes the next snapshot: it has the objects that were put since the last one.
+// Commit completes the next snapshot: its objects are those that were put since the last Commit.
 func (p *Group) Commit() {
 	n := p.next
 	p.commitList(n)
@@ -137,7 +138,7 @@ func (p *Group) Commit() {
 	p.next, p.at = n+1, 0
 }
 
-// discard discards what only snapshots need that are Ring or more older than snapshot n.
+// discard discards lists, rows and slots that only snapshots up to n-Ring use.
 func (p *Group) discard(n uint64) {
 	for len(p.lists) > 1 && p.lists[1].from+Ring <= n {
 		if cap(p.open.objects) == 0 {
@@ -162,7 +163,7 @@ func (p *Group) discard(n uint64) {
 	}
 }
 
-// commitList makes the open list that of snapshot n, unless it has the objects of the one before.
+// commitList adds the open list for snapshot n, unless the objects are those of the newest list.
 func (p *Group) commitList(n uint64) {
 	k := len(p.lists)
 	if k > 0 && sameList(p.open.objects, p.lists[k-1].objects) {
@@ -209,13 +210,13 @@ func (p *Group) Has(n uint64) bool { return n >= p.first && n < p.next && n+Ring
 // Same reports whether the newest snapshot is equal to snapshot n, which the group has.
 func (p *Group) Same(n uint64) bool { return p.since(p.changed, n) == 0 }
 
-// since returns those of the changes that came after snapshot n: bit 0 for snapshot n+1.
+// since returns the bits of changes for the snapshots after n: bit i is for snapshot n+1+i.
 func (p *Group) since(changes, n uint64) uint64 {
 	age := p.next - 1 - n
 	return bits.RotateLeft64(changes, -int(p.next%Ring)) >> (Ring - age)
 }
 
-// place returns where an object's row before a change with snapshot n is, among its rows.
+// place returns the offset into an element of before of the row that snapshot n changed.
 func (p *Group) place(n uint64) int { return int(n%Ring) * p.schema.ints }
 
 // rowAt returns the row of a slot in snapshot n.
@@ -260,8 +261,8 @@ func (p *Group) Check(n uint64) uint16 {
 	return p.view(&s, n).hash()
 }
 
-// Len returns the number of objects of the newest snapshot, or of those that were put since if they
-// are more.
+// Len returns the number of objects of the newest snapshot, or the number of objects put since the
+// last Commit if that is larger.
 func (p *Group) Len() int {
 	n := len(p.open.objects)
 	if k := len(p.lists); k > 0 {
@@ -270,7 +271,8 @@ func (p *Group) Len() int {
 	return n
 }
 
-// view makes s the objects of snapshot n, valid until the next Put or Commit.
+// view sets s to the objects of snapshot n and returns it. It is valid until the next Put or
+// Commit.
 func (p *Group) view(s *Set, n uint64) *Set {
 	l := p.list(n)
 	s.schema, s.objects, s.ids, s.shared, s.group, s.number, s.slots = p.schema, l.objects, l.ids, true, p, n, l.slots

@@ -1,14 +1,14 @@
 package snapshot
 
-// GroupDecoder decodes what [Encoder.AppendObjects] encoded. Not safe for concurrent use.
+// GroupDecoder decodes the payloads of [Encoder.AppendObjects]. Not safe for concurrent use.
 type GroupDecoder struct {
 	codec payloadCodec
 	empty *Set
-	base  Set       // scratch: the baseline
-	old   [refs]Set // and the references
+	base  Set       // scratch for the baseline
+	old   [refs]Set // scratch for the references
 
-	decoded *Set    // by the newest call of Decode
-	from    *Packed // its baseline, or nil
+	decoded *Set    // destination of the last call of Decode
+	from    *Packed // baseline of that call, or nil
 }
 
 // Decode decodes objects into dst, given the distance to the baseline, 0 if there is none. before
@@ -44,7 +44,7 @@ func (d *GroupDecoder) Decode(dst *Set, coded []byte, distance int, before func(
 
 // Store makes p a copy of a set, in the memory of p if that suffices. If another set, which may be
 // nil, has the same objects, they share the list. It is fastest for the set that Decode decoded
-// last, while the sets to which that referred are as they were.
+// last, if the sets to which its payload refers are unchanged.
 func (d *GroupDecoder) Store(p *Packed, s *Set, like *Packed) {
 	base := d.from
 	if s != d.decoded {
@@ -53,7 +53,8 @@ func (d *GroupDecoder) Store(p *Packed, s *Set, like *Packed) {
 	p.store(s, like, base, d.codec.written)
 }
 
-// Step returns the step of the references of what Decode decoded last, 0 if there were none.
+// Step returns the reference step of the payload that Decode decoded last, or 0 if it has no
+// references.
 func (d *GroupDecoder) Step() int { return int(d.codec.refs.step) }
 
 // Check returns the hash of objects that [Set.Check] returns.

@@ -17,8 +17,8 @@ import (
 //     the 6 high bits of a 16-bit sequence number, a bit for the empty set, and a bit for a hash;
 //     then the hash, if there is one.
 type header struct {
-	seq      uint16 // 10 low bits, or 16 if distance is 0
-	distance uint64 // 0: the initial set or an empty set
+	seq      uint16 // low bits of the sequence number: 10, or 16 if distance is 0
+	distance uint64 // distance to the baseline; 0 for the initial set or an empty set
 	empty    bool
 	checked  bool
 	hash     uint16
@@ -85,8 +85,9 @@ func parseHeader(b []byte) (h header, rest []byte, err error) {
 }
 
 // unwrap returns the 64-bit sequence number, given the successor of the newest decoded one. Ten
-// bits mean the nearest number: with a wrong one the baseline is not found, since it would have to
-// be as old. Sixteen bits, which need no baseline, may be nearly 2^16 ahead after an outage.
+// bits mean the nearest number: if another was meant, the baseline is too old to be found. Sixteen
+// bits are used for payloads without a stored baseline. After an outage, their number may be nearly
+// 2^16 ahead of next.
 func (h *header) unwrap(next uint64) uint64 {
 	if h.distance > 0 {
 		return seq.Nearest(uint64(h.seq)&(1<<shortBits-1), shortBits, next)

@@ -22,10 +22,10 @@ type History struct {
 	next   uint64
 	every  uint64 // snapshots per divergence check
 	fitter *fitter
-	spare  []Object // a list that no set uses
+	spare  []Object // unused list, for reuse
 }
 
-// origin is what both ends have before the first snapshot.
+// origin holds the sets and models that both ends have before the first snapshot.
 type origin struct {
 	initial, empty         *Set
 	initialHash, emptyHash uint16
@@ -41,8 +41,8 @@ func NewHistory(s *Schema, initial *Set) *History {
 }
 
 // Begin starts the next snapshot and returns its empty set. The caller fills the set, and must not
-// change it once an encoder has encoded it, or Begin was called again. If the ring is full, Begin
-// discards the oldest set.
+// change it after an encoder has encoded it or after the next call of Begin. If the ring is full,
+// Begin discards the oldest set.
 func (w *History) Begin() *Set {
 	var p physics
 	newest, before := w.initial, w.initial
@@ -68,11 +68,11 @@ func (w *History) Begin() *Set {
 	return s
 }
 
-// Again empties the newest set, which Begin returned, and returns it: another state takes the place
-// of one that no encoder has encoded.
+// Again empties the newest set, which Begin returned, and returns it. Use it to replace a state
+// that no encoder has encoded yet.
 func (w *History) Again() *Set {
 	s := w.set(w.next - 1)
-	p := s.physics // of the sets before it
+	p := s.physics // estimated from earlier sets
 	s.Reset()
 	s.physics = p
 	return s
@@ -81,12 +81,12 @@ func (w *History) Again() *Set {
 // Schema returns the schema of the objects.
 func (w *History) Schema() *Schema { return w.schema }
 
-// Next returns the number of the next snapshot: how many there were.
+// Next returns the number of the next snapshot, which is also the number of snapshots so far.
 func (w *History) Next() uint64 { return w.next }
 
 func (w *History) set(n uint64) *Set { return *w.sets.Get(n) }
 
-// load loads baseline and references of snapshot n.
+// load loads the baseline and the references of snapshot n into refs.
 func (w *History) load(refs *refFrames, n uint64, b Baseline) error {
 	base := n - uint64(b.Distance)
 	switch {

@@ -2,13 +2,14 @@ package snapshot
 
 import "github.com/uplink-rpc/uplink/internal/codec/lms"
 
-// Models, by the distance to the baseline.
+// Indices of models. Payloads with references use models 1 to 5, by the distance to the baseline.
 const (
-	bareModel  = 0 // without references
+	bareModel  = 0 // model of payloads without references
 	modelCount = 6
 )
 
-// modelOf returns the number of the model for a distance with references.
+// modelOf returns the index of the model of a payload with references, given the distance to its
+// baseline.
 func modelOf(distance int64) int {
 	switch {
 	case distance <= 2:
@@ -23,32 +24,32 @@ func modelOf(distance int64) int {
 	return 5
 }
 
-// model is the parameters of payloads at some distances. Coding a payload does not change them: the
-// probabilities are those with which each payload starts.
+// model holds the prediction weights and initial probabilities of payloads within a range of
+// distances. Coding a payload does not change them.
 type model struct {
 	motion []motionWeights // by field of class ClassNumber
 	turns  []turnWeights   // by field of class ClassQuat
 	start  []prob
 }
 
-// classes is the number of classes of motion, and of the weights that depend on them.
+// classes is the number of classes of motion. Each class has its own weights.
 const classes = 7
 
-// motionWeights are those of the predictions of a field of class ClassNumber.
+// motionWeights holds the prediction weights of a field of class ClassNumber, by component.
 type motionWeights struct {
 	position [3][classes]lms.Weights
-	scale    [3][2 * classes]lms.Weights // in flight or at rest, and on the ground
-	roll     [3][5]lms.Weights           // on the ground: along the ground axis, and across
+	scale    [3][2 * classes]lms.Weights // by class: first off the ground, then on the ground
+	roll     [3][5]lms.Weights           // objects on the ground: index 0 along the ground axis, 1 and 2 across it
 }
 
-// turnWeights are those of a field of class ClassQuat.
+// turnWeights holds the prediction weights of a field of class ClassQuat, by component.
 type turnWeights struct {
-	turn  [3][2 * classes]lms.Weights // in flight, and on the ground
+	turn  [3][2 * classes]lms.Weights // by class: first off the ground, then on the ground
 	scale [3][2 * classes]lms.Weights
 }
 
-// Initial weights in Q16: extrapolation at constant velocity, with more or less of the newest
-// change of velocity, depending on the class.
+// Initial weights in Q16. They extrapolate at constant velocity and add a part of the newest change
+// of velocity, which depends on the class.
 var positionStart = [classes]lms.Weights{
 	{1 << 15},
 	{1 << 16, 20000, 0, 78000},
@@ -91,7 +92,7 @@ func newModel(s *Schema) *modelSet {
 	return &m
 }
 
-// at returns the parameters for references.
+// at returns the model for a payload with the given references.
 func (m *modelSet) at(refs *refFrames) *model { return m.models[refs.model()] }
 
 func newMotionWeights() (m motionWeights) {
@@ -119,7 +120,7 @@ func fill(w []lms.Weights, v lms.Weights) {
 	}
 }
 
-// each calls f for the weights of all predictions.
+// each calls f with the weights of each prediction, in a fixed order.
 func (m *model) each(f func(*lms.Weights)) {
 	all := func(w []lms.Weights) {
 		for i := range w {
@@ -141,7 +142,8 @@ func (m *model) each(f func(*lms.Weights)) {
 	}
 }
 
-// derive copies what from, of schema fs, learned of the same classes.
+// derive copies the weights and probabilities of from, a model of schema fs, for fields of the same
+// classes.
 func (m *model) derive(s *Schema, from *model, fs *Schema) {
 	to, of := &s.layout, &fs.layout
 	move := func(to, of, n int) { copy(m.start[to:to+n], from.start[of:of+n]) }

@@ -14,7 +14,8 @@ const weightShift = 6
 // maxWeight is the maximum magnitude of a coded weight.
 const maxWeight = 16 << (16 - weightShift)
 
-// modelCodec codes models as differences from others. The same code encodes and decodes.
+// modelCodec codes a model as its differences from another model. The same code encodes and
+// decodes.
 type modelCodec struct {
 	rangecoder.Coder
 	weights, probs rangecoder.IntModel
@@ -72,7 +73,7 @@ func (mc *modelCodec) weight(from, to *lms.Weights) {
 	}
 }
 
-// prob codes a probability, and how fast it adapts.
+// prob codes a probability and its adaptation rate.
 func (mc *modelCodec) prob(from prob, to *prob) {
 	old, was := probLevel(uint16(from)), int(from&rateMask)
 	level, rate := probLevel(uint16(*to)), int(*to&rateMask)

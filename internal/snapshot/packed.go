@@ -9,15 +9,15 @@ import (
 // Packed is a copy of a set in less memory: each component takes the bits that its bounds need. The
 // zero value is the empty set.
 type Packed struct {
-	objects []Object // never modified: several sets may use it
+	objects []Object // never modified, because several sets may share it
 	ids     fnv.Hash // of objects
 	rows    []uint64
 	physics *physics // nil if unknown
 }
 
-// store makes p a copy of a set. It reuses the memory of p if that suffices. If another set, which
-// may be nil, has the same objects, they share the list. If s has the objects of base, which may be
-// nil too, only the changed rows differ from it.
+// store makes p a copy of a set. It reuses the memory of p if that suffices. If like is not nil and
+// has the same objects, p shares its list. If base is not nil and has the objects of s, only the
+// rows whose indices are in changed may differ from base.
 func (p *Packed) store(s *Set, like, base *Packed, changed []int32) {
 	p.objects, p.ids, p.physics = s.objects, s.ids, nil
 	switch {
@@ -74,14 +74,14 @@ func (p *Packed) Only(i int) Packed {
 // Memory returns the size of the contents in bytes, without the list of objects.
 func (p *Packed) Memory() int { return 8 * cap(p.rows) }
 
-// unpackedSet is a set that becomes one Packed after the other. It unpacks what differs from the
-// one before.
+// unpackedSet is a set that is loaded from one Packed after another. It unpacks only the rows that
+// differ from the previous Packed.
 type unpackedSet struct {
 	Set
-	words []uint64 // of ints
+	words []uint64 // packed form of ints
 }
 
-// load makes u the objects of p, whose list they share.
+// load sets u to the contents of p and returns its set. Both share the list of objects.
 func (u *unpackedSet) load(p *Packed) *Set {
 	same := len(u.words) == len(p.rows) && sameList(u.objects, p.objects)
 	if u.refer(p); !same {

@@ -11,56 +11,58 @@ import (
 )
 
 // payloadCodec encodes or decodes the coded part of a payload. The same code does both, see
-// [rangecoder.Coder]: an encoder passes values in, and a decoder gets them.
+// [rangecoder.Coder]: an encoder passes values to be written, and a decoder receives the values
+// that were read.
 type payloadCodec struct {
 	rangecoder.Coder
 	schema       *Schema
 	model        *model
-	probs        []prob   // the model's, adapted while coding
-	lesson       observer // or nil
-	physics      physics  // of the snapshot
-	contactRange int64    // of the physics
-	lowest       [3]int64 // the ground, Q4
+	probs        []prob   // adaptive probabilities; each payload starts from those of the model
+	lesson       observer // nil except while training models
+	physics      physics  // physics of the coded snapshot
+	contactRange int64    // distance of contacts, as physics.contact
+	lowest       [3]int64 // height of the ground along each axis, Q4
 	pairs        []pair   // the objects, unless sameSet is set
 	sameSet      bool     // the objects are those of the baseline
 	oldOnly      bool     // while encoding: objects that are not in the baseline are left out
-	leftOut      int      // how many
-	invalid      error    // reason if the objects are invalid
-	spare        []Object // a list that no set uses
+	leftOut      int      // number of objects left out
+	invalid      error    // error to return if the list of objects is invalid
+	spare        []Object // unused list, for reuse
 	refs         refFrames
 	nearby       []neighbor
 	moving       spatialGrid
-	moves        []bool  // by object of the baseline: it is not at rest
-	changed      []bool  // by object, while encoding: it is not that of the baseline
+	moves        []bool  // by object of the baseline: the object is not at rest
+	changed      []bool  // while encoding, by object: the object differs from the baseline
 	written      []int32 // indices of the objects that may differ from the baseline
 	recent       []int32 // indices of the objects that may have changed since the oldest reference
 	touched      int32
 	resting      []int32 // indices of the objects at rest
-	changes      int     // whether the previous objects changed, one bit each
+	changes      int     // one bit per coded object, set if it moved; the newest is bit 0
 	object       objectContext
-	scaled       bool // object.scales are those of most objects: of the usual ages, or without references
+	scaled       bool // object.scales is valid for objects whose references have the usual ages
 }
 
-// observer observes what is coded: the training of models.
+// observer receives the decisions and predictions of an encoder. Models are trained with it.
 type observer interface {
-	// decided is called with each decision, of context k.
+	// decided is called for each decision. k is its context.
 	decided(k int, b bool)
-	// fit is called with each prediction: its weights, terms and error, and the logarithm of the
-	// error that was expected, in units.
+	// fit is called for each prediction, with its weights, terms and error. scale is the logarithm
+	// of the expected error. unit is the unit of err.
 	fit(w *lms.Weights, x [lms.Terms]int64, err, scale, unit int64)
-	// fitScale is called with each prediction of such a logarithm.
+	// fitScale is called for each prediction of scale. err is the difference of the actual
+	// logarithm from the prediction.
 	fitScale(w *lms.Weights, x [lms.Terms]int64, err int64)
 }
 
-// neighbor is the context that a coded object leaves for the following ones.
+// neighbor holds the values of a coded object that are contexts for the objects after it.
 type neighbor struct {
 	position            [3]int64
 	miss                [3]int64 // errors of the predicted position, Q4
-	positionError, turn int64    // sums of the errors of both predictions, Q4
+	positionError, turn int64    // sums of the errors of position and orientation, Q4
 }
 
-// Spans are the pairs of references over which velocities are computed. Those named from end at
-// the baseline.
+// Spans are the pairs of references over which velocities are computed. Spans whose names begin
+// with from end at the baseline.
 const (
 	fromFirst = iota // to the baseline
 	fromSecond
@@ -75,26 +77,27 @@ const (
 // ends are the references of each span, the newer first; -1 is the baseline.
 var ends = [spans][2]int{{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {0, 1}, {1, 2}, {2, 3}}
 
-// velocities are those of one component over each span.
+// velocities holds the velocity of one component over each span.
 type velocities [spans]int64
 
-// pose is the rotation of an object, if its orientation is coded before its position.
+// pose holds the rotations of an object, whose orientation is coded before its position.
 type pose struct {
 	known             bool
-	from              quat.Fixed  // the baseline
-	ground            int         // axis along which it lies on the ground, or -1
-	before, base, now quat.Matrix // in the third reference (if on the ground), the baseline, the snapshot
-	turn              [3]int64    // from base to now
+	from              quat.Fixed  // orientation in the baseline
+	ground            int         // axis along which the object lies on the ground, or -1
+	before, base, now quat.Matrix // rotation in the third reference (set only if on the ground), in the baseline, in the snapshot
+	turn              [3]int64    // rotation from base to now
 }
 
-// begin selects the model, and starts with its probabilities.
+// begin selects the model of a payload and sets the probabilities to its initial ones.
 func (pc *payloadCodec) begin(m *model) {
 	pc.model = m
 	copy(pc.probs, m.start)
 	pc.Bad, pc.scaled = false, false
 }
 
-// rows codes the components of all objects, those at rest last, when the others are known.
+// rows codes the components of all objects. Objects at rest are last, because their contexts depend
+// on the moving ones.
 func (pc *payloadCodec) rows(cur *Set) {
 	pc.nearby, pc.resting, pc.written, pc.changes = pc.nearby[:0], pc.resting[:0], pc.written[:0], 0
 	pc.moving.reset()
@@ -131,7 +134,7 @@ func (pc *payloadCodec) rows(cur *Set) {
 			pc.resting = append(pc.resting, int32(i))
 		default:
 			row := cur.current(i)
-			base := row // if they are equal: it was read recently
+			base := row // equal to the baseline's row, and probably in the processor's cache
 			if pc.Decoding || pc.changed[i] {
 				base = pc.refs.base.Row(at)
 				pc.written = append(pc.written, int32(i))
@@ -143,7 +146,7 @@ func (pc *payloadCodec) rows(cur *Set) {
 	pc.codeResting(cur)
 }
 
-// codeAbsolute codes an object that is not in the baseline.
+// codeAbsolute codes the components of an object that is not in the baseline.
 func (pc *payloadCodec) codeAbsolute(row []int32) {
 	for i := range pc.schema.fields {
 		f := &pc.schema.fields[i]
@@ -159,8 +162,8 @@ func (pc *payloadCodec) codeAbsolute(row []int32) {
 	}
 }
 
-// stepProbs are the constant probabilities that the payload does without references, that their
-// step is more than 1, and more than 2 or 3.
+// stepProbs are the constant probabilities that a payload has no references, and that their step is
+// more than 1, 2 and 3.
 var stepProbs = [...]rangecoder.Prob{{P: 1 << 11}, {P: 1 << 12}, {P: rangecoder.Half}, {P: rangecoder.Half}}
 
 // codeStep codes the step of the references, 0 to maxStep.
@@ -182,7 +185,7 @@ func (pc *payloadCodec) init(s *Schema, decoding bool) {
 	pc.Coder = rangecoder.NewCoder(rangecoder.MaxCount, decoding)
 }
 
-// encode codes cur against the loaded baseline, which is a snapshot if delta is set.
+// encode codes cur against the loaded baseline. delta reports that the baseline is a snapshot.
 func (pc *payloadCodec) encode(cur *Set, m *modelSet, delta bool) {
 	if delta {
 		pc.codeStep(pc.refs.step)
@@ -214,7 +217,7 @@ func (pc *payloadCodec) decodeInto(dst *Set, m *modelSet) error {
 	return nil
 }
 
-// bit codes a decision with the probability of context k, which adapts.
+// bit codes a decision with the probability of context k, and adapts that probability.
 func (pc *payloadCodec) bit(k int, b bool) bool {
 	p := &pc.probs[k]
 	v := int32(*p)
@@ -237,8 +240,8 @@ func (pc *payloadCodec) bit(k int, b bool) bool {
 	return b
 }
 
-// integer codes v, of at most 32 bits. level is the expected magnitude; sign, below signs plus
-// fineSigns, is the context of the sign.
+// integer codes v, of at most 32 bits. at is the offset of its contexts, level the expected
+// magnitude, and sign the context of its sign, 0 to signs+fineSigns-1.
 func (pc *payloadCodec) integer(at, level, sign int, v int64) int64 {
 	n := pc.length(at+level*slots, middle(level), bits.Len64(uint64(max(v, -v))))
 	if n == 0 {
@@ -288,7 +291,8 @@ func (pc *payloadCodec) mantissa(at int, n uint, v uint64) uint64 {
 	return node
 }
 
-// count codes v, of at most 32 bits: its length with contexts for a level, and its other bits raw.
+// count codes v, of at most 32 bits: its length with the contexts at offset at, and its other bits
+// with probability 1/2.
 func (pc *payloadCodec) count(at, level int, v uint64) uint64 {
 	n := pc.length(at, middle(level), bits.Len64(v))
 	if n < 2 {
@@ -298,9 +302,9 @@ func (pc *payloadCodec) count(at, level int, v uint64) uint64 {
 	return 1<<rest | pc.Raw(v&(1<<rest-1), rest)
 }
 
-// predicted codes a component with bounds by its difference from guess, which is in Q4, and returns
-// that difference in Q4. The other arguments are those of integer, with sign below signs. If the
-// difference is probably small, its sign depends most on how guess is rounded.
+// predicted codes a component as its difference from guess (Q4), and returns the difference in Q4.
+// lo and hi bound the component. The other arguments are as in integer, but sign is below signs. If
+// a small difference is expected, its sign depends mostly on the rounding of guess.
 func (pc *payloadCodec) predicted(at, level, sign int, guess int64, component *int32, lo, hi int32) int64 {
 	v := (guess + 8) >> 4
 	if level < fineLevels {

@@ -11,13 +11,14 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// load loads an object of the baseline that is not at rest, given its row there.
+// load loads the context of an object that is not at rest. index and base are its index and row in
+// the baseline.
 func (pc *payloadCodec) load(index int, base []int32) {
 	o := &pc.object
 	o.index, o.base = index, base
 	o.moved, o.speedContext, o.resting = 0, 0, false
 	if pc.refs.step == 0 {
-		return // nothing is known of its motion
+		return // without references its motion is unknown
 	}
 	pc.references()
 	for i, k := range [...]int{0, 1, refs - 1} {
@@ -35,7 +36,8 @@ func (pc *payloadCodec) load(index int, base []int32) {
 	o.speedContext = min(bits.Len64(uint64(far))/2, 3)
 }
 
-// references loads the object's rows in the references: those of the baseline if there are none.
+// references loads the object's rows in the references. Without references it uses the row in the
+// baseline.
 func (pc *payloadCodec) references() {
 	o := &pc.object
 	if o.usual = pc.refs.step > 0; o.usual {
@@ -77,7 +79,7 @@ func (pc *payloadCodec) code(row []int32) {
 	pc.codeMoved(row)
 }
 
-// codeKept codes the fields that are kept or replaced.
+// codeKept codes the fields that are not predicted: flags and byte strings.
 func (pc *payloadCodec) codeKept(row []int32, moved bool) {
 	pc.codeFlags(row, moved)
 	if len(pc.schema.strings) > 0 {
@@ -127,7 +129,7 @@ func (pc *payloadCodec) codeMoved(row []int32) {
 	pc.classify()
 	pc.loadOrientations()
 	left, some := len(pc.schema.order), false
-	var counts [schema.ClassBytes]int // fields so far
+	var counts [schema.ClassBytes]int // number of fields coded so far, by class
 	pc.nearby = append(pc.nearby, neighbor{})
 	here := &pc.nearby[len(pc.nearby)-1]
 	var now [3]int64
@@ -196,7 +198,8 @@ func (pc *payloadCodec) codeStrings(row []int32, changed bool) {
 	}
 }
 
-// codeBytes codes a byte string into c. Bytes that equal those of base take little space.
+// codeBytes codes a byte string into c. m is the offset of its contexts. A byte that equals the
+// byte of base at the same place takes few bits.
 func (pc *payloadCodec) codeBytes(f *Field, m int, c, base []int32) {
 	n := base[0]
 	if pc.bit(m+2, c[0] != n) {
@@ -220,13 +223,13 @@ func (pc *payloadCodec) codeBytes(f *Field, m int, c, base []int32) {
 }
 
 // objectContext holds values of the coded object. Positions, velocities and errors are in 1/16 of a
-// step (Q4) and relate to the coded distance in time.
+// step (Q4). The unit of time is the distance from the baseline to the coded snapshot.
 type objectContext struct {
-	index          int // in the baseline
+	index          int // index of the object in the baseline
 	base           []int32
 	row            [refs][]int32
 	lag            [refs]int64
-	moved          int // bits: differs from the first, second and last reference
+	moved          int // bits 0 to 2: the baseline differs from the first, second and last reference
 	class          int
 	speedContext   int   // distance moved since the last reference, 0 to 3
 	jerk           int64 // change of velocity over all references
@@ -235,22 +238,22 @@ type objectContext struct {
 	logJerk        int64
 	logJerk1       int64
 	logSpeed       int64
-	scales         [spans]int64 // Q4, shifted by partShift: from a difference over each span to a velocity
-	usual          bool         // lag has the ages of References
+	scales         [spans]int64 // factors from a difference over each span to a velocity, Q4 shifted by partShift
+	usual          bool         // lag has the ages of References: no set lacks the object
 	speeds         [3]velocities
 	near           *neighbor
 	gap            int64    // log2 of the distance to near
 	miss           [3]int64 // errors of the predicted position
-	missed         int64    // sum of miss
+	missed         int64    // sum of the magnitudes of miss
 	flag           int
 	pose           pose
 	turned         int64 // error of the predicted orientation
 	velocityChange [3]int64
-	drift          [3]int64 // velocity of the position
+	drift          [3]int64 // velocity of the position over span fromThird
 	resting        bool     // the object is at rest
 }
 
-// maxNeighbors is the number of previously coded objects among which the nearest is searched.
+// maxNeighbors is the number of previously coded objects that findNeighbor searches.
 const maxNeighbors = 16
 
 func (pc *payloadCodec) findNeighbor() {
@@ -283,7 +286,7 @@ func (pc *payloadCodec) loadSpans() {
 	}
 }
 
-// velocity sets the velocities of component k.
+// velocity sets v to the velocities of component k.
 func (o *objectContext) velocity(v *velocities, k int) {
 	base := int64(o.base[k])
 	first, second, third, last := int64(o.row[0][k]), int64(o.row[1][k]), int64(o.row[2][k]), int64(o.row[3][k])
@@ -381,7 +384,7 @@ type positionTerms struct {
 // posRested and posAlone, which are lms.Bias or 0.
 const (
 	posJerk     = iota // change of velocity over all references
-	posJerk1           // over the newest references
+	posJerk1           // change of velocity over the newest references
 	posUnsteady        // range of the velocities over the references
 	posSpeed
 	posMissed   // error of the previous components
@@ -395,10 +398,11 @@ const (
 	posOut      // depth below the ground
 	posNear     // error of the neighbor's position
 	posForced   // maximum of posTurned and posOut
-	posTurned2  // square of posTurned: small errors carry no information
+	posTurned2  // square of posTurned: for a nonlinear effect: small errors carry no information
 )
 
-// codePosition codes a field, numbers n, into cur.
+// codePosition codes a field of numbers into cur. n is its index among the fields of class
+// ClassNumber.
 func (pc *payloadCodec) codePosition(field, n int, cur []int32) {
 	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
 	m := &pc.model.motion[n]
@@ -527,13 +531,13 @@ func (pc *payloadCodec) loadOrientations() {
 	}
 }
 
-// groundClass is the class of an object on the ground, by its class in flight.
+// groundClass maps the class of an object off the ground to its class on the ground.
 var groundClass = [classes]int{0, 1, 2, 0, 3, 4, 4}
 
-// rollTerms sets the inputs for component k of an object on the ground. Along the ground axis they
-// are the changes of its extent, and its height. Across it they are the movements of the object if
-// the corner below it stays in place: the current and the next lowest corner, and the previous
-// movement.
+// rollTerms sets the inputs for component k of an object on the ground. Along the ground axis, the
+// inputs are the current and the previous change of its extent, and its height. Across that axis,
+// they are the movements of an object that rolls over a fixed corner: over the lowest corner of the
+// baseline, its previous movement, and over the new lowest corner.
 func (pc *payloadCodec) rollTerms(m *motionWeights, t *positionTerms, k int, base int64) {
 	o, axis := &pc.object, pc.object.pose.ground
 	p, s, back := &o.pose, &pc.physics.size[axis], int64(0)
@@ -563,9 +567,9 @@ func (pc *payloadCodec) rollTerms(m *motionWeights, t *positionTerms, k int, bas
 // turnBias, turnRested and turnOther, which are lms.Bias or 0.
 const (
 	turnJerk        = iota // change of the position's velocity over all references
-	turnJerk1              // over the newest references
+	turnJerk1              // change of the position's velocity over the newest references
 	turnUnsteady           // range of the angular velocities over the references
-	turnSpeed              // angular
+	turnSpeed              // angular speed
 	turnMissed             // error of the previous components
 	turnNear               // error of the neighbor's orientation
 	turnDistance           // distance to the baseline
@@ -575,11 +579,12 @@ const (
 	turnPlaceSpeed         // speed of the position
 	turnPlaceMissed        // error of the position, if it is coded first
 	turnTurnJerk           // change of angular velocity over all references
-	turnTurnJerk1          // over the newest references
+	turnTurnJerk1          // change of angular velocity over the newest references
 	turnFar                // predicted change of this component
 )
 
-// codeQuat codes a field, quaternion number n, and returns the error of its prediction in Q4.
+// codeQuat codes an orientation into cur and returns the error of its prediction in Q4. n is its
+// index among the fields of class ClassQuat.
 func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
 	m, probs, gr := &pc.model.turns[n], pc.schema.layout.turns[n], &pc.schema.grains[n]
@@ -674,8 +679,9 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 	return missed
 }
 
-// codeAngle codes a field of angles into cur. The prediction of each is the baseline or constant
-// angular velocity, whichever would have predicted the baseline better.
+// codeAngle codes a field of angles into cur. Each angle is predicted as unchanged or at constant
+// angular velocity, whichever would have predicted the baseline better. m is the offset of its
+// contexts.
 func (pc *payloadCodec) codeAngle(field int, m int, cur []int32) {
 	o, f, at := &pc.object, &pc.schema.fields[field], pc.schema.at[field]
 	lo := int64(f.Lo)
@@ -701,14 +707,15 @@ func (pc *payloadCodec) codeAngle(field int, m int, cur []int32) {
 	}
 }
 
-// The contexts of the index of the largest component.
+// Numbers of contexts of the index of the largest component.
 const (
-	largestLevels = 40 // of the margin by which the predicted one is the largest
-	quatDoubts    = 8  // of the uncertainty of the prediction
+	largestLevels = 40 // levels of the margin by which the predicted largest component exceeds the second
+	quatDoubts    = 8  // levels of the uncertainty of the prediction
 )
 
 // codeLargest codes the index of the largest element, 0 to 3, of an orientation that is predicted
-// to be q, and reports whether it differs from that of q.
+// to be q, and reports whether it differs from the index for q. at is the offset of its contexts;
+// doubt is 0 to quatDoubts-1.
 func (pc *payloadCodec) codeLargest(at, index int, q *quat.Fixed, g *quat.Quantizer, doubt int) (largest int, other bool) {
 	first, second, margin := q.Largest(g)
 	if !pc.bit(at+int(fixed.Clamp((margin+256)*2>>8, 0, largestLevels-1))*quatDoubts+doubt, index != first) {

@@ -27,7 +27,8 @@ func (pc *payloadCodec) codePhysics(cur *Set) {
 	pc.storePhysics(cur, &to)
 }
 
-// storePhysics stores decoded physics. Other encoders may read the set that an encoder encodes.
+// storePhysics stores decoded physics. An encoder does not write, because other encoders may read
+// the set.
 func (pc *payloadCodec) storePhysics(cur *Set, p *physics) {
 	if pc.Decoding {
 		cur.physics = *p
@@ -44,8 +45,8 @@ func (pc *payloadCodec) physicsNumber(v, from, lo, hi int64) int64 {
 	return fixed.Clamp(v, lo, hi)
 }
 
-// loadPhysics loads the physics of cur. Along an axis of an unknown size there is no ground, unless
-// all are unknown: then it is the lowest object.
+// loadPhysics loads the physics of cur. An axis whose size is unknown has no ground. But if all
+// sizes are unknown, the ground is at the position of the lowest object.
 func (pc *payloadCodec) loadPhysics(cur *Set) {
 	pc.physics = cur.physics
 	low := [3]int64{-noGround, -noGround, -noGround}

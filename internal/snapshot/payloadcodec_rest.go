@@ -11,8 +11,8 @@ import (
 // quietBlock is the number of undisturbed objects that share one decision.
 const quietBlock = 32
 
-// findMoving finds out which objects of the baseline are not the same in the first and last
-// reference: the others are at rest.
+// findMoving sets pc.moves for the objects of the baseline that differ in the first or the last
+// reference. All others are at rest.
 func (pc *payloadCodec) findMoving() {
 	h := &pc.refs
 	pc.moves = sized(pc.moves, h.base.Len())
@@ -34,7 +34,7 @@ func (pc *payloadCodec) findMoving() {
 	}
 }
 
-// findChanged finds out which objects of cur are not those of the baseline.
+// findChanged sets pc.changed for the objects of cur that differ from the baseline.
 func (pc *payloadCodec) findChanged(cur *Set) {
 	base := pc.refs.base
 	pc.changed = sized(pc.changed, cur.Len())
@@ -72,8 +72,8 @@ func (pc *payloadCodec) findRecent(cur *Set) {
 	}
 }
 
-// touch reads where the rows of the recent objects may be that are compared one after the other: so
-// the processor waits for several at a time where they are not in its cache.
+// touch reads the memory of the rows that findRecent compares next. The processor can then load
+// several rows into its cache at the same time.
 func (pc *payloadCodec) touch(cur *Set) {
 	h, p, sum := &pc.refs, cur.group, int32(0)
 	for _, i := range pc.recent {
@@ -89,15 +89,15 @@ func (pc *payloadCodec) touch(cur *Set) {
 	pc.touched = sum
 }
 
-// sized returns n values that are false.
+// sized returns n false values, in the memory of b if it has room.
 func sized(b []bool, n int) []bool {
 	b = slices.Grow(b[:0], n)[:n]
 	clear(b)
 	return b
 }
 
-// eachDifferent calls f for the rows of width components, or words, in which a and b differ, for
-// some twice.
+// eachDifferent calls f for each row in which a and b differ, for some rows twice. A row has width
+// elements.
 func eachDifferent[T int32 | uint64](a, b []T, width int, f func(row int)) {
 	const block = 64
 	b = b[:len(a)]
@@ -118,7 +118,8 @@ func eachDifferent[T int32 | uint64](a, b []T, width int, f func(row int)) {
 	}
 }
 
-// codeResting codes objects at rest: in blocks, unless one that moves is near or a flag may change.
+// codeResting codes the objects at rest. Objects without a moving object nearby and with the first
+// flag at its minimum are coded in blocks.
 func (pc *payloadCodec) codeResting(cur *Set) {
 	if len(pc.resting) == 0 {
 		return
@@ -130,7 +131,7 @@ func (pc *payloadCodec) codeResting(cur *Set) {
 	for _, i := range pc.resting {
 		var row []int32
 		if !pc.Decoding && !pc.changed[i] {
-			row = cur.current(int(i)) // equal, and read recently
+			row = cur.current(int(i)) // equal to the baseline's row, and probably in the processor's cache
 		} else {
 			row = base.Row(pc.inBase(int(i)))
 		}
@@ -161,31 +162,33 @@ func (pc *payloadCodec) codeResting(cur *Set) {
 	}
 }
 
-// reachOf returns the quarter of a squared distance of which contact is the logarithm.
+// reachOf converts physics.contact from a logarithm to a quarter of a squared distance.
 func reachOf(contact int64) int64 {
 	contact = fixed.Clamp(contact, 0, 45*fixed.LogOne)
 	return (fixed.LogOne + contact%fixed.LogOne) << (contact / fixed.LogOne) >> 4
 }
 
-// contactContext is the context for whether an object at rest changes, given a quarter of the
-// squared distance of the nearest moving object, below 2^50: two per octave of it.
+// contactContext returns the context of an object at rest, for its decision whether it changed.
+// near is a quarter of the squared distance to the nearest moving object, below 2^50. Each octave
+// of near has two contexts.
 func contactContext(near int64) int {
 	x := uint64(near) + 12
 	n := bits.Len64(x)
 	return 2*n - 7 + int(x>>(n-2)&1)
 }
 
-// noneNear is the context if no moving object is near.
+// noneNear is the contact context if no moving object is within reach.
 const noneNear = 123
 
-// keep keeps object i as it is in the baseline.
+// keep decodes object i as unchanged from the baseline.
 func (pc *payloadCodec) keep(cur *Set, i int32) {
 	if pc.Decoding && !pc.sameSet {
 		copy(cur.Row(int(i)), pc.refs.base.Row(pc.inBase(int(i))))
 	}
 }
 
-// codeQuiet codes objects of which few change.
+// codeQuiet codes objects that probably did not change: one decision for all, one per block, one
+// per object.
 func (pc *payloadCodec) codeQuiet(list []int32, cur *Set) {
 	at := pc.schema.layout.quiet
 	some := pc.bit(at, pc.anyChanged(list))
@@ -218,7 +221,7 @@ func (pc *payloadCodec) anyChanged(list []int32) bool {
 	return false
 }
 
-// codeDisturbed codes an object at rest that changed. contact is the context of what moves near it.
+// codeDisturbed codes an object at rest that changed. contact is its contact context.
 func (pc *payloadCodec) codeDisturbed(cur *Set, i int32, contact int) {
 	o, row, base := &pc.object, cur.Row(int(i)), pc.inBase(int(i))
 	pc.written = append(pc.written, i)
@@ -257,7 +260,8 @@ func (pc *payloadCodec) inBase(i int) int {
 	return int(pc.pairs[i].base)
 }
 
-// objects codes the list of objects. It reports false for a list that no encoder writes.
+// objects codes the list of objects. It reports false and sets pc.invalid for a list that no
+// encoder writes.
 func (pc *payloadCodec) objects(cur *Set) bool {
 	pc.pairs = pc.pairs[:0]
 	base, l := pc.refs.base, &pc.schema.layout
@@ -292,8 +296,8 @@ func (pc *payloadCodec) objects(cur *Set) bool {
 	return pc.codeAdded(int(n))
 }
 
-// match finds the objects of cur in the baseline, and returns how many are in it, and how many are
-// not.
+// match sets pc.pairs and returns the numbers of objects of cur that are in the baseline (kept) and
+// not in it (born).
 func (pc *payloadCodec) match(cur *Set) (kept, born int) {
 	k := 0
 	for _, o := range cur.objects {
@@ -321,7 +325,8 @@ func (pc *payloadCodec) codeRemoved() {
 	}
 }
 
-// codeAdded codes n objects that are not in the baseline, each id relative to the previous one.
+// codeAdded codes n objects that are not in the baseline, each id relative to the previous one. It
+// reports false for invalid ids.
 func (pc *payloadCodec) codeAdded(n int) bool {
 	before, i := int64(-1), 0
 	for range n {

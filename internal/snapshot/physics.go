@@ -5,17 +5,18 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 )
 
-// physics is what predictions know about a world: the size of its objects, its ground, and from how
-// far objects disturb others. It is a part of each set. The server estimates it; clients decode it.
+// physics holds the properties of a world on which predictions depend: the size of its objects, its
+// ground, and the distance at which objects disturb others. Each set has its own copy. The server
+// estimates it; clients decode it.
 type physics struct {
 	size    [3]size // by axis
-	contact int64   // log2 of the distance of contacts, 0 to maxContact, 0 if unknown
+	contact int64   // log2 of a quarter of the squared distance at which objects disturb others, 0 (unknown) to maxContact
 }
 
 // size is the size of objects and the position of the ground along one axis, Q4.
 type size struct {
 	floor int64 // position of objects that lie flat on the ground, -maxFloor to maxFloor
-	half  int64 // 0 to maxHalf, 0 if unknown
+	half  int64 // half the size of an object, 0 (unknown) to maxHalf
 }
 
 const (
@@ -27,7 +28,7 @@ const (
 	maxContact     = 1<<14 - 1
 	maxFloor       = 1<<30 - 1
 	noGround       = 1 << 40
-	floorBits      = 4 // of a floor, below one step
+	floorBits      = 4 // fractional bits of size.floor
 )
 
 // above returns the height of the lowest corner above the ground along axis k at position at, Q4.
@@ -39,15 +40,15 @@ func (s *size) above(m *quat.Matrix, k int, at int64) int64 {
 type fitter struct {
 	world    *History
 	estimate physics
-	heights  [3]int64 // observations of the height above each ground
-	floors   [3]int64 // fractions of the estimated floors
-	near     [3]int64 // of maxNear, how many were small
-	halves   [3]int64 // observations of each size
-	touches  int64    // observations of contacts
+	heights  [3]int64 // number of observations of heights, by axis
+	floors   [3]int64 // fractional part of each estimated floor, in 1/2^floorShift
+	near     [3]int64 // moving average of the share of objects near the ground, 0 to maxNear
+	halves   [3]int64 // number of observations of the size, by axis
+	touches  int64    // number of observations of contacts
 	adopted  physics
-	due      uint64     // snapshot of the next adoption
-	moving   [][3]int64 // positions of what moves
-	resting  []int32    // objects at rest that changed
+	due      uint64     // first snapshot at which estimates are adopted again
+	moving   [][3]int64 // scratch: positions of the moving objects
+	resting  []int32    // scratch: indices of the objects at rest that moved
 }
 
 const (
@@ -114,7 +115,7 @@ func (f *fitter) observe(n uint64) physics {
 	return f.adopted
 }
 
-// adopt adopts estimates that changed, from time to time.
+// adopt copies estimates that changed to adopted, at intervals that grow to maxAdopt snapshots.
 func (f *fitter) adopt(n uint64) {
 	if n < f.due {
 		return
@@ -133,7 +134,7 @@ func (f *fitter) adopt(n uint64) {
 	}
 }
 
-// moved learns from an object that moved.
+// moved updates the estimates from an object that moved, given its rows in two snapshots.
 func (f *fitter) moved(row, now []int32) {
 	s := f.world.schema
 	if s.orientation < 0 {
@@ -152,7 +153,7 @@ func (f *fitter) moved(row, now []int32) {
 	}
 }
 
-// movedAlong learns from an object that moved along axis k, Q4.
+// movedAlong updates the estimates for axis k from an object that moved. Positions are in Q4.
 func (f *fitter) movedAlong(k int, was, is *quat.Matrix, base, now int64) {
 	s := &f.estimate.size[k]
 	above := s.above(was, k, base)
@@ -160,7 +161,8 @@ func (f *fitter) movedAlong(k int, was, is *quat.Matrix, base, now int64) {
 	if f.near[k] -= f.near[k] >> 6; near {
 		f.near[k] += maxNear >> 6
 	}
-	// The ground is a quantile, so outliers do not matter: an eighth of the objects lie below it.
+	// The ground is estimated as a quantile, which outliers do not affect: an eighth of the objects
+	// lie below it.
 	f.heights[k] = min(f.heights[k]+1, maxHeights)
 	step := s.half<<floorShift/(512+8*f.heights[k]) + 1
 	if above < 0 {
@@ -188,8 +190,9 @@ func (f *fitter) movedAlong(k int, was, is *quat.Matrix, base, now int64) {
 	f.halves[k] = min(f.halves[k]+1, maxHalves)
 }
 
-// touched learns from an object at rest that changed, far from the nearest moving one. One in 64 is
-// farther than the estimate.
+// touched updates the estimated contact distance from an object at rest that moved. far is log2 of
+// a quarter of its squared distance to the nearest moving object. The estimate is a quantile: about
+// one of 64 objects is farther.
 func (f *fitter) touched(far int64) {
 	t, most := &f.estimate.contact, int64(1)<<(2+min(f.touches/8, 3))
 	f.touches++

@@ -28,7 +28,8 @@ func priorSchema() *Schema {
 	return s
 }
 
-// prior returns the built-in model and its schema, or nil if there is none yet.
+// prior returns the built-in model and its schema, or a nil model if the embedded model does not
+// match the schema.
 var prior = sync.OnceValues(func() (*modelSet, *Schema) {
 	s := priorSchema()
 	m, err := parseModel(priorBytes, s)
@@ -39,8 +40,8 @@ var prior = sync.OnceValues(func() (*modelSet, *Schema) {
 })
 
 // defaultModel derives the model for objects of schema s from the built-in one: each field starts
-// with what the first field of its class learned, and each number that is no position with what
-// velocities did.
+// with the parameters of the first field of its class, and each number other than the position with
+// those of the velocity.
 func defaultModel(s *Schema) *modelSet {
 	s.built.Do(func() {
 		s.builtIn = newModel(s)

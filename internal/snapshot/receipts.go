@@ -7,14 +7,14 @@ import (
 	"github.com/uplink-rpc/uplink/internal/seq"
 )
 
-// Receipts records which snapshots were sent to one client, and which of them its acks say that it
-// has decoded. The zero value is ready. Not safe for concurrent use.
+// Receipts records which snapshots were sent to one client, and which of them the client acked. The
+// zero value is ready. Not safe for concurrent use.
 type Receipts struct {
-	next        uint64 // the number after the newest that was sent
-	sent, acked uint64 // bit i: number next-1-i
-	used        uint64 // the newest baseline, or 0
-	kept        uint64 // the client may have discarded those before it
-	since       uint64 // the first number of the epoch; older snapshots are no baselines
+	next        uint64 // number of the newest sent snapshot + 1
+	sent, acked uint64 // bit i is for snapshot next-1-i
+	used        uint64 // newest snapshot that was a baseline, or 0
+	kept        uint64 // the client may have discarded snapshots before this number
+	since       uint64 // first number of the epoch; older snapshots are not baselines
 	epoch       uint8
 	resets      uint64
 	noInitial   bool
@@ -30,12 +30,14 @@ func (r *Receipts) Sent(n uint64, b Baseline) {
 	}
 }
 
-// Baselines returns the distances from snapshot n of all baselines that the client has: those with
-// references at a step, and all of them. Bit i is set for distance i.
+// Baselines returns the distances from snapshot n to the baselines that the client has. Bit i
+// stands for distance i. full contains only baselines whose references at the given step the client
+// has too; bare contains all.
 //
-// After a payload without references, a client may discard what is older than [References] with a
-// step of 1. If it receives snapshots at equal intervals, and lacks nothing else for references at
-// a higher step, Baselines returns none that are newer than the payload's, until it has them.
+// After a payload without references, a client may discard sets that are older than the references
+// at step 1. If it receives snapshots at equal intervals and only these discarded sets prevent
+// references at a larger step, bare then excludes baselines newer than the payload's until the
+// client has the references.
 func (r *Receipts) Baselines(n uint64, step int) (full, bare uint64) {
 	if n < r.next || r.next <= r.since {
 		return 0, 0
@@ -56,7 +58,8 @@ func (r *Receipts) Baselines(n uint64, step int) (full, bare uint64) {
 		full = decoded & seq.Mask(n-r.kept-before+1)
 	}
 	if full == 0 && decoded != 0 && r.used > 0 && r.regular(step) {
-		// The client has all references of snapshot r.kept+before, unless it is too old once acked.
+		// The client will have all references of snapshot r.kept+before. Wait for it, unless it
+		// will be too old when its ack arrives.
 		delay := uint64(bits.TrailingZeros64(bare))
 		if older := bare &^ seq.Mask(n-r.used); older != 0 && r.kept+before+delay <= r.used+Ring-1-before {
 			bare = older
@@ -80,8 +83,8 @@ func (r *Receipts) NewestAcked() (n uint64, ok bool) {
 	return r.next - 1 - uint64(bits.TrailingZeros64(r.acked)), r.acked != 0
 }
 
-// Received returns the numbers of the snapshots that the client shows, ascending: those of the last
-// [Ring] that it has acked, and those that were sent after them.
+// Received returns the numbers of the snapshots that the client shows, ascending: those among the
+// last [Ring] that it acked, and all that were sent after the newest acked one.
 func (r *Receipts) Received(dst []uint64) []uint64 {
 	since := seq.Mask(uint64(bits.TrailingZeros64(r.acked)))
 	for m := r.acked | r.sent&since; m != 0; {
@@ -92,15 +95,16 @@ func (r *Receipts) Received(dst []uint64) []uint64 {
 	return dst
 }
 
-// stepWindow is the number of snapshots over which Step is a mean, so that one that was not sent
+// stepWindow is the number of snapshots over which Step is a mean, so that one omitted snapshot
 // does not change it.
 const stepWindow = 16
 
-// Step returns the step of references that suits how often snapshots were sent, at most maxStep.
+// Step returns the reference step that matches the mean interval between sent snapshots, 1 to
+// maxStep.
 func (r *Receipts) Step() int {
 	n := int(min(r.next, stepWindow))
 	step := max(1, min(n/max(1, bits.OnesCount64(r.sent&seq.Mask(stepWindow))), maxStep))
-	if step == 2 && r.regular(3) { // the mean of 6 in 16
+	if step == 2 && r.regular(3) { // 6 of 16 snapshots have a mean interval below 3
 		return 3
 	}
 	return step
@@ -109,12 +113,12 @@ func (r *Receipts) Step() int {
 // everyStep has a bit for each multiple of the index.
 var everyStep = [maxStep + 1]uint64{1: 0xffff, 2: 0x5555, 3: 0x9249, 4: 0x1111}
 
-// regular reports whether of the newest snapshots at most one in step was sent, at equal intervals.
+// regular reports whether the newest sent snapshots are multiples of step apart.
 func (r *Receipts) regular(step int) bool {
 	return r.sent&seq.Mask(stepWindow)&^everyStep[step] == 0
 }
 
-// Baseline returns the newest baseline for snapshot n.
+// Baseline returns the newest baseline for snapshot n, preferably with references.
 func (r *Receipts) Baseline(n uint64) Baseline {
 	step := r.Step()
 	full, bare := r.Baselines(n, step)
@@ -130,7 +134,8 @@ func (r *Receipts) Baseline(n uint64) Baseline {
 // Resets returns the number of resets that the client requested.
 func (r *Receipts) Resets() uint64 { return r.resets }
 
-// Keyframe returns the baseline that every client has.
+// Keyframe returns the baseline of a keyframe: the initial set, or an empty one if the client does
+// not have the initial set.
 func (r *Receipts) Keyframe() Baseline { return Baseline{Empty: r.noInitial} }
 
 // Ack applies an ack of the client's decoder and returns the number of snapshots that it acks for

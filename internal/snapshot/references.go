@@ -2,8 +2,8 @@ package snapshot
 
 import "slices"
 
-// References are the ages of the sets to which payloads refer beside their baseline, in steps
-// before it: see [Baseline].
+// References lists the additional sets to which payloads refer, as numbers of steps before the
+// baseline. See [Baseline].
 var References = [...]int{1, 2, 4, 6}
 
 const (
@@ -11,36 +11,37 @@ const (
 	maxLag  = 6
 	maxStep = 4
 
-	// lateBaselines is the number of snapshots by which a baseline may be older than the newest one
-	// so far: in payloads that arrive out of order, or that several clients share.
+	// lateBaselines is the number of snapshots by which a baseline may be older than the newest
+	// baseline so far. Older baselines occur in payloads that arrive out of order or that several
+	// clients share.
 	lateBaselines = 3
 )
 
-// MaxAge returns by how many snapshots a set to which payloads refer may be older than the newest
-// baseline so far, if references are a step apart, or 0 if there are none.
+// MaxAge returns the maximum age of a set to which a payload may refer, in snapshots before the
+// newest baseline so far. step is the reference step of the payload, or 0 if it has no references.
 func MaxAge(step uint64) uint64 { return lateBaselines + maxLag*max(1, step) }
 
 type reference struct {
 	set  *Set
-	same bool    // the objects are those of the baseline
-	at   []int32 // otherwise: index of each object of the baseline, or -1
+	same bool    // the set has the same objects as the baseline
+	at   []int32 // unless same is set: index in set of each object of the baseline, or -1
 }
 
-// refFrames is the baseline and the references before it.
+// refFrames holds the baseline and the references of a payload.
 type refFrames struct {
 	base     *Set
 	distance int64 // from the baseline to the coded snapshot
-	step     int64 // snapshots per step of References; 0: without references
+	step     int64 // snapshots per step of References; 0 means no references
 	frames   [refs]reference
 	unpacked [refs][]int32 // scratch of row
 }
 
-// begin sets the baseline, and forgets the references.
+// begin sets the baseline, its distance and the step. The caller then loads the references.
 func (h *refFrames) begin(base *Set, distance int64, step int) {
 	h.base, h.distance, h.step = base, distance, int64(step)
 }
 
-// model returns the number of the model.
+// model returns the index of the model in modelSet.models.
 func (h *refFrames) model() int {
 	if h.step == 0 {
 		return bareModel
@@ -67,7 +68,7 @@ func (h *refFrames) load(get func(lag int) *Set) {
 	}
 }
 
-// loadAll loads the references.
+// loadAll loads the references from sets, which are in the order of References.
 func (h *refFrames) loadAll(sets *[refs]Set) {
 	next := 0
 	h.load(func(int) *Set {
@@ -77,7 +78,8 @@ func (h *refFrames) loadAll(sets *[refs]Set) {
 	})
 }
 
-// differs reports whether an object of the baseline is another one in reference i, or is not in it.
+// differs reports whether an object of the baseline has other components in reference i, or is
+// missing there.
 func (h *refFrames) differs(i, object int) bool {
 	r, at := &h.frames[i], int32(object)
 	if !r.same {
@@ -89,8 +91,9 @@ func (h *refFrames) differs(i, object int) bool {
 	return at < 0 || !h.base.sameRow(object, r.set, int(at))
 }
 
-// row returns an object of the baseline in reference i or the nearest newer one, and its age; that
-// of the baseline is 0. The row is valid until the next call with the same i.
+// row returns the row of a baseline object in reference i, and the age of that reference in
+// snapshots before the baseline. If reference i lacks the object, row uses the nearest newer set
+// that has it; the age of the baseline is 0. The row is valid until the next call with the same i.
 func (h *refFrames) row(i, object int) ([]int32, int64) {
 	for k := i; k >= 0; k-- {
 		r, at := &h.frames[k], object
@@ -112,5 +115,5 @@ func (h *refFrames) row(i, object int) ([]int32, int64) {
 	return h.base.Row(object), 0
 }
 
-// scale is log2 of the distance, among terms that are logarithms.
+// scale returns the term for the distance to the baseline. It is always 0.
 func (h *refFrames) scale() int64 { return 0 }

@@ -12,7 +12,7 @@ type setRing struct {
 	ring *ringcache.Ring[*Packed]
 	free []*Packed
 	used int
-	peak int // maximum of used since puts was 0
+	peak int // maximum of used since the last call of trim
 	puts int
 }
 
@@ -37,7 +37,7 @@ func (s *setRing) take() *Packed {
 
 func (s *setRing) release(e *Packed) { s.free = append(s.free, e) }
 
-// put stores the entry of a snapshot. It replaces the one a whole ring older.
+// put stores the entry of a snapshot, in place of the snapshot that is Ring older.
 func (s *setRing) put(seq uint64, e *Packed) {
 	slot := s.ring.Put(seq)
 	if *slot != nil {
@@ -71,7 +71,7 @@ func (s *setRing) removeBefore(seq uint64) {
 
 func (s *setRing) clear() { s.removeBefore(math.MaxUint64) }
 
-// trim frees the unused entries that were not needed since the last call, except for one.
+// trim releases unused entries beyond the peak use since the last call, plus one.
 func (s *setRing) trim() {
 	keep := min(len(s.free), max(s.peak+1-s.used, 0))
 	clear(s.free[keep:])

@@ -63,7 +63,8 @@ func (f *Field) check() error {
 	return nil
 }
 
-// predicted reports whether the codec predicts the field. Others are kept or replaced.
+// predicted reports whether the codec predicts the field. Other fields are coded as unchanged or as
+// a new value.
 func (f *Field) predicted() bool {
 	return f.Class != schema.ClassInteger && f.Class != schema.ClassBytes
 }
@@ -84,15 +85,15 @@ type Schema struct {
 	at          []int // first component of each field
 	ints        int
 	lows, highs []int32    // bounds of the components
-	order       []int      // fields that are predicted: orientations, numbers, angles
-	moving      []interval // components of the fields that are predicted
+	order       []int      // predicted fields in the order of coding: orientations, numbers, angles
+	moving      []interval // components of the predicted fields
 	packing     rowpack.Layout
 	anchor      int              // the field that is the position, or -1
 	positions   interval         // components of the anchor
 	flags       []int            // fields of class ClassInteger
-	flagAt      int              // component of the first of them, or -1
-	flagLow     int32            // its minimum
-	grains      []quat.Quantizer // of the fields of class ClassQuat
+	flagAt      int              // component of the first field of flags, or -1
+	flagLow     int32            // minimum of the component flagAt
+	grains      []quat.Quantizer // quantizers of the fields of class ClassQuat
 	orientation int              // first field of class ClassQuat, or -1
 	strings     []int            // fields of class ClassBytes
 	layout      layout
@@ -162,7 +163,8 @@ func (s *Schema) Fields() []Field { return s.fields }
 
 type interval struct{ from, to int }
 
-// appendInterval appends n components from at on. It extends the last interval if they follow it.
+// appendInterval appends the interval of n components that starts at at. It extends the last
+// interval if that ends there.
 func appendInterval(s []interval, at, n int) []interval {
 	if k := len(s) - 1; k >= 0 && s[k].to == at {
 		s[k].to += n
@@ -306,8 +308,7 @@ func (s *Schema) newModel() *model {
 	return m
 }
 
-// GroupFrom returns a group of a world that begins with snapshot n. It must not be copied once
-// used.
+// GroupFrom returns a group whose first snapshot is n. It must not be copied after first use.
 func (s *Schema) GroupFrom(n uint64) Group { return Group{schema: s, first: n, next: n} }
 
 // NewSet returns an empty set.
@@ -324,7 +325,7 @@ func (s *Schema) checkNext(objects []Object, o Object, row []int32) error {
 	return nil
 }
 
-// Unpack stores a row in the frame of a schema from which s was derived. The frame then shares the
+// Unpack stores a row in a frame of the schema from which s was derived. The frame then shares the
 // row's memory.
 func (s *Schema) Unpack(f *schema.Frame, row []int32) {
 	f.Ints = row[:len(f.Ints)]

@@ -19,18 +19,18 @@ type Object struct {
 
 func (o Object) word() uint64 { return uint64(o.ID)<<8 | uint64(o.Generation) }
 
-// Set is the objects of a world at one tick, by ascending id. [Schema.NewSet] and [History.Begin]
-// return one. Not safe for concurrent use.
+// Set holds the objects of a world at one tick, in ascending order of ids. [Schema.NewSet] and
+// [History.Begin] return one. Not safe for concurrent use.
 type Set struct {
 	schema  *Schema
 	objects []Object
 	ids     fnv.Hash // of objects
 	ints    []int32
-	packed  []uint64 // the same, if the set is that of a Packed; ints may then be empty
-	group   *Group   // has the rows instead of ints, of the snapshot with the number, in slots
+	packed  []uint64 // rows of the Packed to which the set refers, or nil; if set, ints may be empty
+	group   *Group   // if set, the rows are those of this group in snapshot number, and ints is not used
 	number  uint64
 	slots   []uint16
-	shared  bool // other sets use objects too: it must not be modified
+	shared  bool // other sets use the list objects, which must not be modified
 	physics physics
 }
 
@@ -65,7 +65,7 @@ func (s *Set) Row(i int) []int32 {
 	return s.ints[i*n : (i+1)*n : (i+1)*n]
 }
 
-// current is Row for a set that is not an older one of a group.
+// current is a faster Row, for sets other than earlier snapshots of a group.
 func (s *Set) current(i int) []int32 {
 	if s.group != nil {
 		return s.group.row(s.slots[i])
@@ -106,7 +106,7 @@ func (s *Set) CopyFrom(o *Set) {
 	s.objects, s.ids, s.ints = append(s.objects, o.objects...), o.ids, append(s.ints[:0], o.ints...)
 }
 
-// shareObjects makes s use the list of objects of o. spare gets the list that s used alone.
+// shareObjects makes s use the list of objects of o. It stores the list that only s used in spare.
 func (s *Set) shareObjects(o *Set, spare *[]Object) {
 	if !s.shared && s.objects != nil {
 		*spare = s.objects[:0]
@@ -115,7 +115,7 @@ func (s *Set) shareObjects(o *Set, spare *[]Object) {
 	s.shared, o.shared = true, true
 }
 
-// prepare makes room for n objects. A set without a list gets the spare one.
+// prepare ensures capacity for n objects. A set without a list uses the spare list.
 func (s *Set) prepare(n int, spare *[]Object) {
 	if s.objects == nil {
 		s.objects, *spare = *spare, nil
@@ -123,7 +123,7 @@ func (s *Set) prepare(n int, spare *[]Object) {
 	s.reserve(n)
 }
 
-// reserve makes room for n objects, without any for more.
+// reserve ensures capacity for n objects, without further growth.
 func (s *Set) reserve(n int) {
 	if cap(s.objects) < n {
 		s.objects = append(make([]Object, 0, n), s.objects...)
@@ -138,7 +138,7 @@ func (s *Set) Equal(o *Set) bool {
 	return slices.Equal(s.objects, o.objects) && slices.Equal(s.ints, o.ints)
 }
 
-// own makes the list of objects one that no other set uses.
+// own replaces a shared list of objects by a copy, so that it can be modified.
 func (s *Set) own() {
 	if s.shared {
 		s.objects, s.shared = slices.Clone(s.objects), false
@@ -151,8 +151,8 @@ func (s *Set) addObject(o Object) {
 	s.ids = s.ids.Add(o.word())
 }
 
-// sameObjects reports whether both sets contain the same objects, by their hashes. A forged set may
-// collide; both ends then make the same mistake.
+// sameObjects reports whether both sets contain the same objects, by their hashes. The hashes of a
+// forged set may collide. Both ends then decode the same wrong objects.
 func (s *Set) sameObjects(o *Set) bool { return s.ids == o.ids && len(s.objects) == len(o.objects) }
 
 // lowest returns the minimum components of the positions, 0 if the set is empty.
@@ -182,7 +182,7 @@ func (s *Set) sameRow(i int, o *Set, k int) bool {
 	return &a[0] == &b[0] || slices.Equal(a, b)
 }
 
-// samePacked is sameRow for sets of a Packed.
+// samePacked is sameRow for sets that refer to a Packed.
 func (s *Set) samePacked(i int, o *Set, k int) bool {
 	n := s.schema.packing.Words()
 	return slices.Equal(s.packed[i*n:(i+1)*n], o.packed[k*n:(k+1)*n])
@@ -196,7 +196,8 @@ func idsOf(objects []Object) (h fnv.Hash) {
 	return h
 }
 
-// follow returns the index of o, or -1. It moves at up to the first id that is not below that of o.
+// follow returns the index of o in objects, or -1. It advances *at to the first object whose id is
+// not below that of o. Calls with the same at must be in ascending order of ids.
 func follow(objects []Object, at *int, o Object) int32 {
 	for *at < len(objects) && objects[*at].ID < o.ID {
 		*at++
@@ -236,7 +237,7 @@ func (s *Set) SameObjects(o *Set) bool {
 // Check returns a hash of the objects and their components, for divergence checks.
 func (s *Set) Check() uint16 { return s.hash() }
 
-// Insert adds a copy of an object of another set, at its place in the order of ids.
+// Insert adds a copy of object i of another set, in the order of ids.
 func (s *Set) Insert(from *Set, i int) error {
 	o := from.objects[i]
 	if k := len(s.objects); k < MaxObjects && (k == 0 || s.objects[k-1].ID < o.ID) {
@@ -282,8 +283,8 @@ func (s *Set) hash() uint16 {
 	return h.Add(uint64(s.physics.contact)).Fold16()
 }
 
-// AppendPacked appends a copy of object i of p, of the same schema. Its id must be higher than all
-// others.
+// AppendPacked appends a copy of object i of p, which must have the same schema. The id must be
+// higher than all ids of s.
 func (s *Set) AppendPacked(p *Packed, i int) error {
 	o := p.objects[i]
 	switch n := len(s.objects); {
@@ -297,7 +298,7 @@ func (s *Set) AppendPacked(p *Packed, i int) error {
 	return nil
 }
 
-// unpack makes s the objects of p, whose list they share.
+// unpack sets s to the contents of p. Both share the list of objects.
 func (s *Set) unpack(p *Packed) {
 	s.refer(p)
 	n := len(p.objects) * s.schema.ints
@@ -313,7 +314,7 @@ func (s *Set) unpackRow(i int) {
 	packing.Unpack(s.Row(i), s.packed[i*packing.Words():])
 }
 
-// refer makes s the objects of p, without unpacking them.
+// refer sets s to the contents of p without unpacking the rows. Both share the list of objects.
 func (s *Set) refer(p *Packed) {
 	s.objects, s.ids, s.shared, s.packed, s.physics = p.objects, p.ids, true, p.rows, physics{}
 	if p.physics != nil {

@@ -15,13 +15,13 @@ import (
 // goroutine.
 type Type[T any] struct {
 	rpc    *schema.Type[T]
-	source *schema.Schema // of the rows
+	source *schema.Schema // schema from which the rows were derived
 	schema *Schema
-	ints   int // components of numbers in a row; byte strings follow
+	ints   int // number of components before the byte strings in a row
 	frame  *schema.Frame
 	row    []int32
 
-	conversion *versions.Conversion // from frames of source to those of rpc; nil if they are alike
+	conversion *versions.Conversion // from frames of source to frames of rpc; nil if both are the same
 	converted  *schema.Frame
 }
 
@@ -43,9 +43,9 @@ func Compile[T any](name string) (*Type[T], error) {
 }
 
 // From returns a Type that restores a T from the rows of another version of it, whose schema is
-// source. Fields are matched by name: one that only source has is skipped, one that only T has is
-// 0, or the number of its range that is nearest to 0. Numbers may have another resolution and
-// range. An error names the field whose values cannot be converted. The Type cannot quantize.
+// source. Fields are matched by name: a field that only source has is skipped. A field that only T
+// has is 0, or the number of its range that is nearest to 0. Numbers may have another resolution
+// and range. An error names the field whose values cannot be converted. The Type cannot quantize.
 func (t *Type[T]) From(source *schema.Schema) (*Type[T], error) {
 	s, err := SchemaOf(source)
 	if err != nil {
@@ -58,8 +58,8 @@ func (t *Type[T]) From(source *schema.Schema) (*Type[T], error) {
 	return (&Type[T]{rpc: t.rpc, source: source, schema: s, conversion: c}).Clone(), nil
 }
 
-// SchemaOf returns the schema of the rows of objects whose fields are those of another schema. An
-// error names the limit that they exceed.
+// SchemaOf returns the schema of rows for objects with the fields of rpc. An error names the
+// exceeded limit.
 func SchemaOf(rpc *schema.Schema) (*Schema, error) {
 	var fields, strings []Field
 	layouts := rpc.Layouts()
@@ -80,8 +80,9 @@ func SchemaOf(rpc *schema.Schema) (*Schema, error) {
 // byteComponents returns the number of components of a byte string of at most n bytes.
 func byteComponents(n int) int { return 1 + (n+3)/4 }
 
-// appendFields appends the fields of the components of l: at most 3 components of numbers or angles
-// each, and 1 of integers. Integers that need all 32 bits are in two's complement, as in a frame.
+// appendFields appends the fields of the components of l. A field of numbers or angles has at most
+// 3 components, a field of class ClassInteger has 1. Integers that need all 32 bits are in two's
+// complement, as in a frame.
 func appendFields(fields []Field, l *schema.Layout) []Field {
 	f := Field{Name: l.Field.Name, Class: l.Class, N: l.N, Lo: l.Lo, Hi: l.Hi}
 	limit := 3
@@ -122,9 +123,9 @@ func (t *Type[T]) Clone() *Type[T] {
 // Schema returns the schema of the rows.
 func (t *Type[T]) Schema() *Schema { return t.schema }
 
-// Source returns the schema from which that of the rows follows, with kinds, resolutions and
-// velocities: that of T, or the one that was passed to From. Two ends whose Sources have equal
-// fingerprints interpret rows alike.
+// Source returns the schema from which the schema of the rows was derived. It is the schema of T,
+// or the argument of From. If the Sources of two ends have equal fingerprints, both interpret rows
+// in the same way.
 func (t *Type[T]) Source() *schema.Schema { return t.source }
 
 // Quantize quantizes v into row, which has [Schema.Components] integers. If a field cannot hold its
