@@ -10,10 +10,10 @@ import (
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
-// Limits are those of the messages to one client.
+// Limits limits the messages to one client.
 type Limits struct {
-	// Enter is the number of bytes per message for keyframes of groups that enter the view. The
-	// first one of a message may be larger, and those that are sent again do not wait.
+	// Enter is the maximum number of bytes per message for keyframes of groups that enter the view.
+	// The first keyframe of a message may be larger. Keyframes that are sent again are not limited.
 	Enter int
 	// Hold is the number of snapshots after which an unacked keyframe is sent again.
 	Hold int
@@ -22,16 +22,16 @@ type Limits struct {
 // Builder builds messages. The zero value is ready. Not safe for concurrent use.
 type Builder struct {
 	bits     bitio.Writer
-	parts    []*encoding
-	entering []int       // slots
-	objects  []int       // visible, by type
-	found    []entered   // objects that were shown in other groups
-	own      []*encoding // of these, for this client; the first used are in use
+	parts    []*encoding // groups whose coded bytes follow the directory
+	entering []int       // slots of visible groups that the baseline's message does not contain
+	objects  []int       // number of visible objects by type
+	found    []entered   // objects that moved has returned for this message
+	own      []*encoding // encodings for this client alone; the first used are in use
 	used     int
-	moving   []moving // those that are in no group of the message
+	moving   []moving // visible objects whose groups are not in the message
 }
 
-// moving is objects of a type, at most maxEntered.
+// moving contains objects of one type whose groups are not in the message, at most maxEntered.
 type moving struct {
 	typ *Type
 	*encoding
@@ -41,22 +41,23 @@ type moving struct {
 type message struct {
 	*Builder
 	view   *View
-	n      uint64
-	from   uint64 // shift of masks
+	n      uint64 // number of the snapshot
+	from   uint64 // View.shift(n)
 	base   snapshot.Baseline
 	limits Limits
-	known  uint64 // distances of messages that the client has
-	acked  uint64 // and of those that are still references of their groups
-	groups int    // that the client is shown
-	keys   int    // bytes of keyframes
-	resent bool
-	seen   int // objects in the view
-	wait   int // of these, not shown yet
-	enters int // of these, those for which there was no room in a message yet
+	known  uint64 // bit d is set if the client has the message at distance d
+	acked  uint64 // bit d is set if the client has acked it, but may have discarded it since
+	groups int    // number of groups that the message shows
+	keys   int    // number of bytes of keyframes
+	resent bool   // the message contains a keyframe that was sent before
+	seen   int    // number of objects in the view
+	wait   int    // number of objects in the view that are above the maximum
+	enters int    // number of objects in the view for which no message had room yet
 }
 
-// Append appends the message of the newest snapshot to one client, coded against a message that the
-// client has, and returns the extended slice. A distance of 0 means that it has none.
+// Append appends the message of the newest snapshot for one client to dst and returns the extended
+// slice. The message is coded against base, which the client has. A distance of 0 means no
+// baseline.
 func (b *Builder) Append(dst []byte, w *History, v *View, base snapshot.Baseline, limits Limits) []byte {
 	v.update(w)
 	n := w.next - 1
@@ -105,7 +106,7 @@ func (b *Builder) Append(dst []byte, w *History, v *View, base snapshot.Baseline
 	return dst
 }
 
-// sharing returns the mean number of players who share an encoding of the message.
+// sharing returns the mean number of players that share an encoding of the message, at least 1.
 func (b *Builder) sharing() uint64 {
 	sum, n := 0, max(1, len(b.parts))
 	for _, e := range b.parts {
@@ -114,7 +115,8 @@ func (b *Builder) sharing() uint64 {
 	return uint64(max(1, (sum+n/2)/n))
 }
 
-// fits reports whether the client can show a group besides those before it, and counts its objects.
+// fits counts the objects of a group and reports whether the client can show them in addition to
+// those counted before.
 func (m *message) fits(g *Group) bool {
 	size := g.objects
 	m.seen += size
@@ -127,10 +129,12 @@ func (m *message) fits(g *Group) bool {
 	return true
 }
 
-// has returns the distances of the messages that contained a member.
+// has returns a mask of the messages that contained the group in slot i. Bit d stands for the
+// message at distance d.
 func (m *message) has(i int) uint64 { return m.view.members[i].had << m.from }
 
-// appendMember appends a member of the baseline's message, or that it is not shown any more.
+// appendMember appends the code of a member of the baseline's message. If shows is false, the
+// client no longer shows the member.
 func (m *message) appendMember(i int, shows bool) {
 	mem := &m.view.members[i]
 	if !shows {
@@ -156,7 +160,8 @@ func (m *message) appendMember(i int, shows bool) {
 	mem.now, mem.safe = true, true
 }
 
-// hasReferences reports whether the messages at these distances have all references of a baseline.
+// hasReferences reports whether the client has all references of a baseline. Bit d of distances is
+// set if the client has the group at distance d.
 func hasReferences(distances uint64, b snapshot.Baseline) bool {
 	for _, lag := range snapshot.References {
 		if d := b.Distance + lag*b.Step; d >= snapshot.Ring || distances>>d&1 == 0 {
@@ -166,7 +171,9 @@ func hasReferences(distances uint64, b snapshot.Baseline) bool {
 	return true
 }
 
-// appendEntering appends a member that the baseline's message does not contain, if there is room.
+// appendEntering appends an entry for a visible group that the baseline's message does not contain.
+// If the limits permit no keyframe of the group, the entry shows the objects that the client may
+// already have.
 func (m *message) appendEntering(i int) {
 	mem := &m.view.members[i]
 	has := m.has(i)
@@ -203,14 +210,14 @@ func (m *message) appendEntering(i int) {
 		m.enters += mem.group.objects - len(moved)
 		return
 	}
-	var e *encoding // none while the client seems not to receive anything
+	var e *encoding // stays nil while the client seems to receive nothing
 	if m.view.resends == 0 {
 		e = mem.group.encodeAny(m.n, 1<<newest)
 	}
 	m.refer(entryShown, i, newest, e)
 }
 
-// appendKeyframe appends a member that is coded without a set of its own as the baseline.
+// appendKeyframe appends an entry for a group that is coded without an earlier state of the group.
 func (m *message) appendKeyframe(i int, e *encoding) {
 	mem := &m.view.members[i]
 	m.groups++
@@ -221,9 +228,10 @@ func (m *message) appendKeyframe(i int, e *encoding) {
 	mem.now = true
 }
 
-// moved returns the objects of a group that the client may have been shown since they left other
-// groups or entered this one, coded such that the client can decode them whatever it has received
-// since the message's baseline. They are valid until the message is complete.
+// moved returns the objects of group g that the client may already show. The client may have been
+// shown them in another group, or they entered g after a message that contained g. The objects are
+// coded so that the client can decode them with the message's baseline alone. They are valid until
+// the message is complete.
 func (m *message) moved(g *Group) []entered {
 	at := len(m.found)
 	i := slices.IndexFunc(m.view.members, func(m member) bool { return m.group == g })
@@ -242,15 +250,16 @@ func (m *message) moved(g *Group) []entered {
 	return m.found[at:len(m.found):len(m.found)]
 }
 
-// shown reports whether the client may have been shown an object of a group in another group, and
-// whether the message's baseline has it there.
+// shown reports in was whether the client may have been shown object o of group g in another group,
+// and in known whether the message's baseline contains o in that group.
 func (m *message) shown(g *Group, o snapshot.Object) (was, known bool) {
 	base := m.n - uint64(m.base.Distance)
 	g.stays(o, func(s stay) bool {
 		i := slices.IndexFunc(m.view.members, func(m member) bool { return m.group == s.group })
 		if i >= 0 {
 			has := m.has(i)
-			was = was || has>>(m.n-s.end+1) != 0 // a later message may have shown changes since
+			// Later messages may also have shown changes of the group.
+			was = was || has>>(m.n-s.end+1) != 0
 			known = known || m.base.Distance > 0 && s.first <= base && base < s.end && (has&m.known)>>m.base.Distance&1 != 0
 		}
 		return true
@@ -258,7 +267,8 @@ func (m *message) shown(g *Group, o snapshot.Object) (was, known bool) {
 	return was, known
 }
 
-// find adds an object. known means that the message's baseline has it.
+// find appends object o of group g to found. known reports whether the message's baseline contains
+// o in another group.
 func (m *message) find(g *Group, o snapshot.Object, known bool) {
 	if known {
 		if e := g.encode(m.n, snapshot.Baseline{Distance: m.base.Distance, Empty: true}); e != nil {
@@ -270,7 +280,7 @@ func (m *message) find(g *Group, o snapshot.Object, known bool) {
 	m.found = append(m.found, entered{id: o.ID, absolute: g.absolute(m.n, o)})
 }
 
-// encodingOf returns an encoding of objects for this client alone.
+// encodingOf returns an encoding of the objects for this client alone.
 func (m *message) encodingOf(objects []entered) *encoding {
 	if m.used == len(m.own) {
 		m.own = append(m.own, new(encoding))
@@ -281,7 +291,8 @@ func (m *message) encodingOf(objects []entered) *encoding {
 	return e
 }
 
-// showMoved shows objects of a group that the client may not have, as far as it can show them.
+// showMoved shows objects of group g, which the message does not contain. It omits objects above
+// MaxObjects.
 func (m *message) showMoved(g *Group, objects []entered) {
 	if objects = objects[:min(len(objects), MaxObjects-m.objects[g.typ.number])]; len(objects) == 0 {
 		return
@@ -296,7 +307,7 @@ func (m *message) showMoved(g *Group, objects []entered) {
 	m.moving = append(m.moving, moving{g.typ, m.encodingOf(objects)})
 }
 
-// appendMoving appends objects that are in no group of the message.
+// appendMoving appends an entry for objects whose groups are not in the message.
 func (m *message) appendMoving(o moving) {
 	m.bits.WriteBits(entryShown, entryBits)
 	writeCount(&m.bits, 0, slotBits)
@@ -305,8 +316,8 @@ func (m *message) appendMoving(o moving) {
 	m.add(o.encoding)
 }
 
-// keepMoving keeps which objects later messages must show although the client may not have their
-// groups.
+// keepMoving updates View.moving, the objects that later messages must show although the client may
+// not have their groups.
 func (m *message) keepMoving() {
 	v := m.view
 	for _, o := range m.moving {
@@ -323,7 +334,8 @@ func (m *message) keepMoving() {
 	})
 }
 
-// refer appends a member, coded against another message than the baseline's.
+// refer appends an entry for a member that is coded against the message at a distance, which may
+// differ from the baseline's. If e is nil, the member is shown as it was in that message.
 func (m *message) refer(entry uint64, slot, distance int, e *encoding) {
 	m.groups++
 	m.bits.WriteBits(entry, entryBits)
@@ -337,13 +349,14 @@ func (m *message) refer(entry uint64, slot, distance int, e *encoding) {
 	m.add(e)
 }
 
-// add adds the coded bytes of a group, which follow the directory.
+// add appends the size of a group's coded bytes to the directory. The bytes follow the directory.
 func (m *message) add(e *encoding) {
 	writeCount(&m.bits, uint64(len(e.data)), sizeBits)
 	m.bits.WriteBits(bit(len(e.entered) > 0), 1)
 	m.parts = append(m.parts, e)
 }
 
+// appendPart appends the coded bytes of a group, and then the objects that entered it.
 func (m *message) appendPart(dst []byte, e *encoding) []byte {
 	dst = append(dst, e.data...)
 	if len(e.entered) == 0 {
@@ -362,7 +375,7 @@ func (m *message) appendPart(dst []byte, e *encoding) []byte {
 	return dst
 }
 
-// knew reports whether the client has a message at some distance that contains a group.
+// knew reports whether the client has the message at a distance and the message contains group g.
 func (m *message) knew(g *Group, distance int) bool {
 	i := slices.IndexFunc(m.view.members, func(m member) bool { return m.group == g })
 	return i >= 0 && (m.has(i)&m.known)>>distance&1 != 0

@@ -20,13 +20,14 @@ const (
 	maxMembers = 2048
 	// noSlot is the slot of objects whose groups are not in the message.
 	noSlot = maxMembers
-	// keepMessages is how much older than the newest baseline a message may be that is kept, if the
-	// step of references is unknown.
+	// keepMessages is the number of messages before the newest baseline that the decoder stores
+	// while it does not know the step of references.
 	keepMessages = 28
-	// maxGroup is the maximum number of objects of a group: those that may enter a group in one
-	// message more than groupSize.
+	// maxGroup is the maximum number of objects of a group: maxArrivals objects may enter a group
+	// of groupSize objects in one message.
 	maxGroup = groupSize + maxArrivals
-	// maxMalformed consecutive malformed messages suggest that the server uses other baselines.
+	// maxMalformed is the number of consecutive malformed messages after which the decoder requests
+	// a message without a baseline, because the server probably uses other baselines.
 	maxMalformed = 8
 )
 
@@ -34,54 +35,56 @@ const (
 // Not safe for concurrent use.
 type Decoder struct {
 	types    []*typeDecoder
-	messages *ringcache.Ring[received]
-	decoded  seq.Window
-	next     uint64           // number of the newest message + 1
-	floor    uint64           // the newest baseline
-	last     []receivedMember // what the newest message shows, by slot
+	messages *ringcache.Ring[received] // decoded messages by number
+	decoded  seq.Window                // numbers of decoded messages
+	next     uint64                    // number of the newest message, plus 1
+	floor    uint64                    // number of the newest message that was a baseline
+	last     []receivedMember          // groups that the newest message shows, by slot
 
-	epoch     uint8
-	waiting   bool   // for a message without a baseline
-	first     uint64 // number of that message
+	epoch     uint8  // epoch of acks; each reset increases it
+	waiting   bool   // a reset was requested; the next message without a baseline ends it
+	first     uint64 // number of the message that ended the last reset
 	malformed int    // consecutive malformed messages
 
 	// The message that is being decoded:
-	n        uint64
-	distance uint64
+	n        uint64 // number of the message
+	distance uint64 // distance to the baseline, or 0
 	bits     bitio.Reader
-	members  []receivedMember // that later messages may refer to
-	visible  []receivedMember // all that are shown; their sets are counted
-	parts    []receivedPart
-	objects  int
-	step     uint64 // maximum of the references of its groups, 0 if there are none
-	partial  bool   // objects of the view are missing
+	members  []receivedMember // groups to which later messages may refer
+	// All groups that the message shows; each is a reference to its set.
+	visible []receivedMember
+	parts   []receivedPart // groups whose coded bytes follow the directory
+	objects int            // number of objects in visible
+	step    uint64         // maximum step of the groups' references, or 0 without references
+	partial bool           // some objects of the view are missing
 }
 
 // typeDecoder decodes the objects of one type.
 type typeDecoder struct {
 	groups           *snapshot.GroupDecoder
-	group            *snapshot.Set // scratch: what a group decodes to
-	one              *snapshot.Set // scratch: an object that entered
+	group            *snapshot.Set // scratch: the decoded group
+	one              *snapshot.Set // scratch: an object that entered the group
 	free             freeSets
-	shown            *snapshot.Set
-	merged           *snapshot.Set // the next one to be shown
-	order            []uint64      // scratch
+	shown            *snapshot.Set // objects that the last decoded message shows
+	merged           *snapshot.Set // objects of the message that is being decoded
+	order            []uint64      // scratch of Decoder.order
 	ages, mergedAges ages          // of shown and merged
 }
 
-// ages are by how many snapshots objects are older than their message.
+// ages contains, for each object of a set, by how many snapshots it is older than the message.
 type ages struct {
-	of  []uint64
-	any bool // one is above 0
+	of  []uint64 // by index of the object
+	any bool     // some age is above 0
 }
 
+// received is a decoded message.
 type received struct{ members []receivedMember }
 
 // receivedMember is a group in a message.
 type receivedMember struct {
 	set  *countedSet
 	slot uint16
-	age  uint64 // how much older the message is of which it is; 0 if it is up to date
+	age  uint64 // number of snapshots by which the state of the group is older than the message
 }
 
 // receivedPart is a group whose coded bytes follow the directory.
@@ -90,12 +93,12 @@ type receivedPart struct {
 	typ      *typeDecoder
 	distance uint64 // to the baseline, 0 if there is none
 	size     int
-	entered  bool // objects that entered follow
-	counted  bool // later messages may refer to it
-	skipped  bool // the baseline is missing
+	entered  bool // the objects that entered the group follow
+	counted  bool // later messages may refer to the group
+	skipped  bool // the baseline is missing, so the bytes are skipped
 }
 
-// NewDecoder returns a decoder of a world with these object types.
+// NewDecoder returns a decoder for a world with these object types.
 func NewDecoder(types ...*snapshot.Schema) *Decoder {
 	d := &Decoder{messages: ringcache.New[received](snapshot.Ring)}
 	for _, s := range types {
@@ -106,10 +109,11 @@ func NewDecoder(types ...*snapshot.Schema) *Decoder {
 	return d
 }
 
-// Decode decodes a message. The visible objects are those of [Decoder.Shown] until the next call.
-// It returns the low bits of its number, and the distance to its baseline, 0 if it has none. Any
-// input is safe. An error wraps one of [snapshot.ErrLate], [snapshot.ErrBaselineMissing],
-// [snapshot.ErrDesync] and [snapshot.ErrMalformed]; the message is then not acked.
+// Decode decodes a message. [Decoder.Shown] returns the visible objects until the next call. Decode
+// returns the low 16 bits of the message's number, and the distance to its baseline, or 0 without a
+// baseline. Any input is safe. An error wraps one of [snapshot.ErrLate],
+// [snapshot.ErrBaselineMissing], [snapshot.ErrDesync] and [snapshot.ErrMalformed]; the message is
+// then not acked.
 func (d *Decoder) Decode(b []byte) (number uint16, distance int, err error) {
 	d.bits.Reset(b)
 	low, width, back, err := parseHeader(&d.bits)
@@ -133,7 +137,7 @@ func (d *Decoder) Decode(b []byte) (number uint16, distance int, err error) {
 	return uint16(d.n), int(back), err
 }
 
-// check returns an error if the message cannot be decoded.
+// check returns an error if the message is late, was decoded before, or lacks its baseline.
 func (d *Decoder) check() error {
 	switch {
 	case d.n+snapshot.Ring < d.next || d.decoded.Has(d.n):
@@ -146,17 +150,17 @@ func (d *Decoder) check() error {
 	return d.missing(d.distance)
 }
 
-// Shown returns the objects of one type that the message shows that was decoded last. They are
-// valid until Decode has decoded another one.
+// Shown returns the objects of one type that the last decoded message shows. They are valid until
+// Decode decodes another message.
 func (d *Decoder) Shown(typ int) *snapshot.Set { return d.types[typ].shown }
 
-// Complete reports whether the message that was decoded last shows all objects of the client's
-// view: the server has sent all of them, and each group of the message has arrived. It is valid
-// until the next call of Decode.
+// Complete reports whether the last decoded message shows all objects of the client's view: the
+// server has sent all of them, and each group of the message has arrived. The result is valid until
+// the next call of Decode.
 func (d *Decoder) Complete() bool { return !d.partial }
 
-// Ages returns by how many snapshots the objects of Shown are older than the message, or nil if
-// none is older. It is valid as long as those.
+// Ages returns, for each object of Shown, by how many snapshots it is older than the message. It
+// returns nil if no object is older. The slice is valid as long as the set that Shown returns.
 func (d *Decoder) Ages(typ int) []uint64 {
 	if a := &d.types[typ].ages; a.any {
 		return a.of
@@ -164,7 +168,7 @@ func (d *Decoder) Ages(typ int) []uint64 {
 	return nil
 }
 
-// at returns the message that is older by a distance, or nil.
+// at returns the message at a distance before the one that is being decoded, or nil.
 func (d *Decoder) at(distance uint64) *received {
 	if distance > d.n {
 		return nil
@@ -172,7 +176,7 @@ func (d *Decoder) at(distance uint64) *received {
 	return d.messages.Get(d.n - distance)
 }
 
-// set returns the set of a slot in the message that is older by a distance, or nil.
+// set returns the set of a slot in the message at a distance, or nil.
 func (d *Decoder) set(distance uint64, slot uint16) *countedSet {
 	return setOf(d.at(distance), slot)
 }
@@ -195,8 +199,9 @@ func setOf(m *received, slot uint16) *countedSet {
 	return m.members[i].set
 }
 
-// keepBefore adds what the newest message shows in a slot, if the message that is being decoded is
-// newer, and not so much that the slot may have another group since.
+// keepBefore shows the group that the newest message shows in a slot. The result is partial if the
+// message that is being decoded is not newer, or is so much newer that the slot may have another
+// group.
 func (d *Decoder) keepBefore(slot uint16) error {
 	i, ok := slices.BinarySearchFunc(d.last, slot, compareSlot)
 	if !ok || d.n < d.next || d.n-(d.next-1) > maxDistance {
@@ -208,14 +213,18 @@ func (d *Decoder) keepBefore(slot uint16) error {
 	return d.keep(m, false)
 }
 
+// missing returns the error for a message whose baseline or reference at a distance is missing, and
+// requests a reset unless the message is late.
 func (d *Decoder) missing(distance uint64) error {
-	if d.n+1 < d.next { // what it refers to may have been discarded since a newer one arrived
+	if d.n+1 < d.next { // a newer message may have made the decoder discard the baseline
 		return fmt.Errorf("%w: snapshot %d", snapshot.ErrLate, uint16(d.n))
 	}
 	d.requestReset()
 	return fmt.Errorf("%w: snapshot %d refers to the one %d before it", snapshot.ErrBaselineMissing, uint16(d.n), distance)
 }
 
+// requestReset begins an epoch of acks. The first message that the server sends in it has no
+// baseline.
 func (d *Decoder) requestReset() {
 	if !d.waiting {
 		d.epoch++
@@ -265,7 +274,7 @@ func (d *Decoder) decode() error {
 	return d.order()
 }
 
-// member reads the code of a member of the baseline's message.
+// member reads the code of a group that the baseline's message contains.
 func (d *Decoder) member(m receivedMember) error {
 	switch {
 	case d.bits.ReadBits(1) == 1:
@@ -278,7 +287,7 @@ func (d *Decoder) member(m receivedMember) error {
 	return nil
 }
 
-// entry reads an entry of another member.
+// entry reads an entry for a group that the baseline's message does not contain.
 func (d *Decoder) entry(entry uint64) error {
 	slot := readCount(&d.bits, slotBits)
 	p := receivedPart{slot: uint16(slot), counted: entry != entryShown}
@@ -318,7 +327,7 @@ func (d *Decoder) entry(entry uint64) error {
 	return d.addPart(p)
 }
 
-// keyframe reads an entry whose set has no baseline.
+// keyframe reads an entry for a group that is coded without an earlier state.
 func (d *Decoder) keyframe(p receivedPart) error {
 	n := readCount(&d.bits, typeBits)
 	if n >= uint64(len(d.types)) {
@@ -328,6 +337,7 @@ func (d *Decoder) keyframe(p receivedPart) error {
 	return d.addPart(p)
 }
 
+// addPart reads the size of a group's coded bytes.
 func (d *Decoder) addPart(p receivedPart) error {
 	p.size = int(readCount(&d.bits, sizeBits))
 	p.entered = d.bits.ReadBits(1) == 1
@@ -338,8 +348,8 @@ func (d *Decoder) addPart(p receivedPart) error {
 	return nil
 }
 
-// keep adds a group to the message. A message of few bytes can refer to many objects, also to the
-// same ones more than once.
+// keep adds a group to the message. Later messages may refer to it if counted is set. keep limits
+// the number of objects, because a message of few bytes can refer to the same objects many times.
 func (d *Decoder) keep(m receivedMember, counted bool) error {
 	if d.objects+m.set.Len() > MaxObjects*len(d.types) {
 		return fmt.Errorf("%w: more than %d objects", snapshot.ErrMalformed, MaxObjects*len(d.types))
@@ -353,7 +363,7 @@ func (d *Decoder) keep(m receivedMember, counted bool) error {
 	return nil
 }
 
-// part decodes the coded bytes of a group and returns what follows them.
+// part decodes the coded bytes of a group at the start of b and returns the rest of b.
 func (d *Decoder) part(p *receivedPart, b []byte) ([]byte, error) {
 	if p.size > len(b) {
 		return nil, fmt.Errorf("%w: a group of %d bytes, %d are left", snapshot.ErrMalformed, p.size, len(b))
@@ -374,7 +384,7 @@ func (d *Decoder) part(p *receivedPart, b []byte) ([]byte, error) {
 	if p.distance > 0 && d.n%checkEvery == 0 {
 		base := before(0)
 		switch {
-		case base == nil: // a hostile server has put two types into one slot
+		case base == nil: // a hostile server has put groups of two types into one slot
 			return nil, d.missing(p.distance)
 		case len(coded) < 2:
 			return nil, fmt.Errorf("%w: no hash", snapshot.ErrMalformed)
@@ -404,6 +414,8 @@ func (d *Decoder) part(p *receivedPart, b []byte) ([]byte, error) {
 	return rest, d.keep(receivedMember{d.store(p.typ, p.slot), p.slot, 0}, p.counted)
 }
 
+// desync discards all messages and requests a reset, because the baseline differs from the
+// server's.
 func (d *Decoder) desync() error {
 	d.requestReset()
 	d.decoded = seq.Window{}
@@ -413,7 +425,7 @@ func (d *Decoder) desync() error {
 	return fmt.Errorf("%w: the baseline of snapshot %d", snapshot.ErrDesync, uint16(d.n))
 }
 
-// accept stores the decoded message and discards those that are no longer needed.
+// accept stores the decoded message and discards messages that are no longer needed.
 func (d *Decoder) accept() {
 	d.malformed = 0
 	sortBySlot(d.members)
@@ -457,12 +469,13 @@ func (d *Decoder) accept() {
 	d.removeBefore(d.floor - min(d.floor, before))
 }
 
-// drop forgets the message that could not be decoded.
+// drop releases the sets of a message that could not be decoded.
 func (d *Decoder) drop() {
 	d.release(d.visible)
 	d.visible = d.visible[:0]
 }
 
+// count requests a reset after maxMalformed consecutive malformed messages.
 func (d *Decoder) count(err error) {
 	if !errors.Is(err, snapshot.ErrMalformed) {
 		return
@@ -473,6 +486,7 @@ func (d *Decoder) count(err error) {
 	}
 }
 
+// removeBefore removes the messages with numbers below end.
 func (d *Decoder) removeBefore(end uint64) {
 	for n := range d.messages.All() {
 		if n < end {
@@ -489,7 +503,7 @@ func (d *Decoder) remove(n uint64) {
 	}
 }
 
-// Ack returns an ack of the messages decoded so far.
+// Ack returns an ack of the decoded messages.
 func (d *Decoder) Ack() snapshot.Ack {
 	a := snapshot.Ack{None: !d.decoded.Any, Epoch: d.epoch}
 	if !a.None {
@@ -498,8 +512,8 @@ func (d *Decoder) Ack() snapshot.Ack {
 	return a
 }
 
-// store returns a copy of what the group in a slot decoded to. Most likely the newest message has
-// the same objects there.
+// store returns a copy of the decoded group of a slot. If the newest message has the same objects
+// in that slot, which is likely, the copy shares their list.
 func (d *Decoder) store(t *typeDecoder, slot uint16) *countedSet {
 	s := t.free.take(t.group.Len())
 	if s == nil {
@@ -513,7 +527,8 @@ func (d *Decoder) store(t *typeDecoder, slot uint16) *countedSet {
 	return s
 }
 
-// release frees the sets of members that no message contains any more.
+// release removes references to the sets of members and frees the sets that have no other
+// references.
 func (d *Decoder) release(members []receivedMember) {
 	for _, m := range members {
 		if m.set.used--; m.set.used == 0 {

@@ -10,13 +10,13 @@ import (
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
-// maxEntered is the maximum number of objects that entered a group since a baseline.
+// maxEntered is the maximum number of objects that can enter a group after a baseline.
 const maxEntered = maxArrivals * snapshot.Ring
 
 var errEntered = fmt.Errorf("%w: objects that entered a group", snapshot.ErrMalformed)
 
-// eachEntered calls f for each object that entered a group, and returns what follows them. A delta
-// begins with the object's id.
+// eachEntered calls f for each object that entered a group, and returns the rest of b. If delta is
+// set, coded begins with the object's id. f may be nil.
 func eachEntered(b []byte, f func(coded []byte, delta bool) error) ([]byte, error) {
 	n, k := binary.Uvarint(b)
 	if k <= 0 || n > maxEntered {
@@ -46,6 +46,7 @@ func eachEntered(b []byte, f func(coded []byte, delta bool) error) ([]byte, erro
 	return b, nil
 }
 
+// skipEntered returns b without the objects that entered a group.
 func (d *Decoder) skipEntered(p *receivedPart, b []byte) ([]byte, error) {
 	if !p.entered {
 		return b, nil
@@ -53,7 +54,8 @@ func (d *Decoder) skipEntered(p *receivedPart, b []byte) ([]byte, error) {
 	return eachEntered(b, nil)
 }
 
-// entered decodes the objects that entered a group, and adds them to what it decoded to.
+// entered decodes the objects that entered a group, adds them to the decoded group, and returns the
+// rest of b.
 func (d *Decoder) entered(p *receivedPart, b []byte) ([]byte, error) {
 	t, from := p.typ, p.distance
 	if from == 0 {
@@ -90,7 +92,7 @@ func (d *Decoder) entered(p *receivedPart, b []byte) ([]byte, error) {
 	})
 }
 
-// find returns the object with an id in the message that is older by a distance.
+// find returns the object with an id in the message at a distance.
 func (d *Decoder) find(t *typeDecoder, distance uint64, id uint16) (one snapshot.Packed, ok bool) {
 	m := d.at(distance)
 	if m == nil {
@@ -107,16 +109,16 @@ func (d *Decoder) find(t *typeDecoder, distance uint64, id uint16) (one snapshot
 	return one, false
 }
 
-// Order of the objects that a message shows: by id, and of several with one id by the place of
-// their group in the directory.
+// An element of typeDecoder.order consists, from the highest bits, of the object's id, the index of
+// its group in Decoder.visible, and the object's index in the group.
 const (
 	idShift    = 32
 	groupShift = 16
 	orderMask  = 1<<16 - 1
 )
 
-// order merges the visible groups, by type and ascending id. If an object is in two of them,
-// because one is stale, the other one counts.
+// order merges the visible groups of each type, by ascending object id. If an object is in several
+// groups, because some are stale, the group with the lowest age counts.
 func (d *Decoder) order() error {
 	for _, t := range d.types {
 		t.merged.Reset()

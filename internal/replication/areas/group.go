@@ -10,36 +10,38 @@ import (
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
-// Group is objects of one type that are in the same areas, and are coded together.
+// Group is the objects of one type that are in the same areas. A group is coded as a unit.
 type Group struct {
 	typ     *Type
-	objects int    // in the newest snapshot
-	first   uint64 // number of the first snapshot
-	used    uint64 // the newest snapshot in which it had objects
+	objects int    // number of objects in the newest snapshot
+	first   uint64 // number of the group's first snapshot
+	used    uint64 // number of the newest snapshot in which the group had objects
 
 	mu        sync.Mutex
-	encoded   uint64      // number of the snapshot of the encodings
-	encodings []*encoding // of the newest snapshot
-	shares                // of that snapshot: as many as there are encodings
+	encoded   uint64      // number of the snapshot of encodings and shares
+	encodings []*encoding // the first shares.count are valid, the others are free
+	shares                // of the encodings, in their order
 
 	content  snapshot.Group
 	areas    []area.ID // ascending
-	key      string
-	arrivals []arrival        // oldest first
-	before   shares           // of the snapshot in which the group was last coded before
-	alone    []entered        // objects of the newest snapshot that are coded without a baseline
-	buf      []byte           // of alone
-	one      [2]*snapshot.Set // scratch: one object, in the snapshot and in its baseline
+	key      string    // key in History.keys
+	arrivals []arrival // oldest first
+	before   shares    // shares of the snapshot in which the group was coded before
+	alone    []entered // objects of the newest snapshot, each coded without a baseline
+	buf      []byte    // coded bytes of alone
+	// Scratch: sets of one object, in the snapshot and in its baseline.
+	one [2]*snapshot.Set
 }
 
-// shares are how many players got each encoding of a group, by baseline.
+// shares counts, for one snapshot, the players that receive each encoding of a group. Baselines are
+// packed by compact.
 type shares struct {
 	count     int
 	baselines [maxEncodings]uint16
 	players   [maxEncodings]int32
 }
 
-// of returns the number of players who got the encoding with a baseline.
+// of returns the number of players that receive the encoding against a baseline.
 func (s *shares) of(baseline uint16) int32 {
 	if i := slices.Index(s.baselines[:s.count], baseline); i >= 0 {
 		return s.players[i]
@@ -47,11 +49,11 @@ func (s *shares) of(baseline uint16) int32 {
 	return 0
 }
 
-// arrival is an object that entered a group.
+// arrival records that an object entered a group.
 type arrival struct {
 	n      uint64 // number of the snapshot
 	object snapshot.Object
-	from   *Group // nil if it was in no group
+	from   *Group // the object's group in the snapshot before, or nil
 }
 
 // commit ends snapshot n.
@@ -63,8 +65,8 @@ func (g *Group) commit(n uint64) {
 	g.arrivals = slices.DeleteFunc(g.arrivals, func(a arrival) bool { return a.n+snapshot.Ring <= n })
 }
 
-// arrived calls f for each object of g that entered it within the last snapshots, with the number
-// of the snapshot. n is the newest one.
+// arrived calls f for each object of g that entered it within the last snapshot.Ring snapshots,
+// with the number of the snapshot in which it did. n is the number of the newest snapshot.
 func (g *Group) arrived(n uint64, f func(o snapshot.Object, at uint64)) {
 	for i := range g.arrivals {
 		a := &g.arrivals[i]
@@ -74,14 +76,14 @@ func (g *Group) arrived(n uint64, f func(o snapshot.Object, at uint64)) {
 	}
 }
 
-// stay is in which group an object was in the snapshots from first to before end.
+// stay is a period in which an object was in one group.
 type stay struct {
 	group      *Group
-	first, end uint64
+	first, end uint64 // numbers of snapshots: from first to end-1; first is 0 if it is unknown
 }
 
-// stays calls f for the stays of object o of g in groups before its last one, the newest first,
-// until f returns false. Those of which all snapshots are too old to be baselines are left out.
+// stays calls f for each earlier period in which object o of g was in some group, the newest first,
+// until f returns false. It omits periods whose snapshots are all too old to be baselines.
 func (g *Group) stays(o snapshot.Object, f func(stay) bool) {
 	a := g.arrival(o, math.MaxUint64)
 	for a != nil && a.from != nil {
@@ -95,7 +97,7 @@ func (g *Group) stays(o snapshot.Object, f func(stay) bool) {
 	}
 }
 
-// arrival returns the newest arrival of an object in g before a snapshot, or nil.
+// arrival returns the newest arrival of object o in g in a snapshot older than before, or nil.
 func (g *Group) arrival(o snapshot.Object, before uint64) *arrival {
 	for i := len(g.arrivals) - 1; i >= 0; i-- {
 		if a := &g.arrivals[i]; a.object == o && a.n < before {
@@ -105,7 +107,8 @@ func (g *Group) arrival(o snapshot.Object, before uint64) *arrival {
 	return nil
 }
 
-// source returns the group in which object o of g was in snapshot c, and its row there, or nil.
+// source returns the group that object o was in at snapshot c, before it entered g, and the
+// object's row in that snapshot. It returns nil if there is none.
 func (g *Group) source(o snapshot.Object, c uint64) (from *Group, row []int32) {
 	g.stays(o, func(s stay) bool {
 		if s.first <= c && c < s.end && s.group.content.Has(c) {
@@ -122,32 +125,36 @@ func (g *Group) source(o snapshot.Object, c uint64) (from *Group, row []int32) {
 // encoding is a group of the newest snapshot, coded against a baseline.
 type encoding struct {
 	baseline snapshot.Baseline
-	data     []byte // with the hash of the baseline in front, in snapshots that are checked
-	same     bool   // nothing changed since the baseline
-	entered  []entered
-	buf      []byte // of entered
-	players  int32  // who got the encoding with this baseline in the snapshot before, or 0
+	// coded bytes. In snapshots with a divergence check they begin with the hash of the baseline.
+	data    []byte
+	same    bool      // nothing changed since the baseline
+	entered []entered // objects that are not in the baseline
+	buf     []byte    // deltas of entered
+	// number of players that received the encoding against this baseline when the group was last
+	// coded, or 0
+	players int32
 }
 
-// entered is an object that was not in the baseline.
+// entered is an object of a group that is not in the baseline.
 type entered struct {
 	id       uint16
-	from     *Group // where it was in the baseline's snapshot, or nil
-	delta    []byte // relative to that, or nil
-	absolute []byte
+	from     *Group // group of the object in the baseline's snapshot, or nil
+	delta    []byte // coded against that state of the object; nil if from is nil
+	absolute []byte // coded without a baseline
 }
 
 const (
-	// maxEncodings is the maximum number of encodings of a group and snapshot.
+	// maxEncodings is the maximum number of encodings of a group per snapshot.
 	maxEncodings = 8
-	// checkEvery is the number of snapshots per divergence check. It divides 2^longBits, because a
-	// decoder knows only the low bits of numbers.
+	// checkEvery is the interval of divergence checks, in snapshots. It divides 2^longBits, because
+	// a decoder knows only the low bits of numbers.
 	checkEvery = 64
 )
 
-// encode returns the group in snapshot n, the newest, coded against a baseline. With a distance and
-// Empty, the encoding has only the objects that were in another group in the baseline's snapshot.
-// It is nil if that would be one encoding too many. Safe for concurrent use.
+// encode returns the group in snapshot n, the newest, coded against baseline b. If b is Empty and
+// has a distance, the encoding contains only the objects that were in another group in the
+// baseline's snapshot. encode returns nil if the group already has the maximum number of encodings.
+// Safe for concurrent use.
 func (g *Group) encode(n uint64, b snapshot.Baseline) *encoding {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -165,7 +172,7 @@ func (g *Group) encodeLocked(n uint64, b snapshot.Baseline) *encoding {
 	}
 	room := maxEncodings
 	if b.Distance > 0 && !slices.Contains(g.baselines[:g.count], 0) {
-		room-- // for the one without a baseline, which all clients can decode
+		room-- // reserved for the encoding without a baseline, which all clients can decode
 	}
 	if g.count >= room {
 		return nil
@@ -181,7 +188,7 @@ func (g *Group) encodeLocked(n uint64, b snapshot.Baseline) *encoding {
 	return e
 }
 
-// begin discards the encodings of another snapshot than n.
+// begin discards the encodings if they are not of snapshot n.
 func (g *Group) begin(n uint64) {
 	if g.encoded != n {
 		g.before, g.encoded, g.count = g.shares, n, 0
@@ -189,8 +196,8 @@ func (g *Group) begin(n uint64) {
 	}
 }
 
-// absolute returns an object of the group in snapshot n, the newest, coded without a baseline. Safe
-// for concurrent use.
+// absolute returns object o in snapshot n, the newest, coded without a baseline. Safe for
+// concurrent use.
 func (g *Group) absolute(n uint64, o snapshot.Object) []byte {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -200,7 +207,7 @@ func (g *Group) absolute(n uint64, o snapshot.Object) []byte {
 	return g.codeAlone(enc, o, n)
 }
 
-// compact returns a baseline in 16 bits.
+// compact packs a baseline into 16 bits: its distance, whether it is Empty, and its step.
 func compact(b snapshot.Baseline) uint16 {
 	k := uint16(b.Distance)<<8 | uint16(b.Step)
 	if b.Empty && b.Distance > 0 {
@@ -209,9 +216,10 @@ func compact(b snapshot.Baseline) uint16 {
 	return k
 }
 
-// encodeAny returns the group coded against one of several baselines without references, whose
-// distances are the bits of a mask: one that exists, else the newest. It is nil if that would be
-// one encoding too many.
+// encodeAny returns the group coded against one of several baselines without references. Bit d of
+// distances stands for a baseline at distance d. encodeAny returns the existing encoding with the
+// smallest distance. If there is none, it encodes against the baseline with the smallest distance,
+// or returns nil if the group already has the maximum number of encodings.
 func (g *Group) encodeAny(n, distances uint64) *encoding {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -230,7 +238,7 @@ func (g *Group) encodeAny(n, distances uint64) *encoding {
 	return g.encodeLocked(n, snapshot.Baseline{Distance: bits.TrailingZeros64(distances)})
 }
 
-// code codes the group into e.
+// code encodes the group in snapshot n against b and stores the result in e.
 func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
 	e.baseline, e.same, e.entered, e.data, e.buf = b, false, e.entered[:0], e.data[:0], e.buf[:0]
 	c := n - uint64(b.Distance)
@@ -264,7 +272,7 @@ func (g *Group) code(e *encoding, n uint64, b snapshot.Baseline) {
 	}
 }
 
-// codeAllEntered codes the objects that are not in the baseline one by one.
+// codeAllEntered codes each object that is not in the baseline.
 func (g *Group) codeAllEntered(e *encoding, enc *snapshot.Encoder, n uint64, b snapshot.Baseline) {
 	base, k := g.content.Objects(n-uint64(b.Distance)), 0
 	for _, o := range g.content.Objects(n) {
@@ -279,10 +287,12 @@ func (g *Group) codeAllEntered(e *encoding, enc *snapshot.Encoder, n uint64, b s
 
 func mustAdd(s *snapshot.Set, o snapshot.Object, row []int32) {
 	if err := s.Add(o, row); err != nil {
-		panic(err) // it was in a set before
+		panic(err) // the object was valid in another set
 	}
 }
 
+// codeEntered codes an object without a baseline, and, if it was in another group in the baseline's
+// snapshot, also against its state there.
 func (g *Group) codeEntered(e *encoding, enc *snapshot.Encoder, o snapshot.Object, n uint64, b snapshot.Baseline) {
 	in := entered{id: o.ID, absolute: g.codeAlone(enc, o, n)}
 	now, before := g.one[0], g.one[1]
@@ -299,7 +309,7 @@ func (g *Group) codeEntered(e *encoding, enc *snapshot.Encoder, o snapshot.Objec
 	e.entered = append(e.entered, in)
 }
 
-// codeAlone codes an object without a baseline, once for all encodings of the snapshot.
+// codeAlone codes an object without a baseline. All encodings of a snapshot share the result.
 func (g *Group) codeAlone(enc *snapshot.Encoder, o snapshot.Object, n uint64) []byte {
 	if i := slices.IndexFunc(g.alone, func(e entered) bool { return e.id == o.ID }); i >= 0 {
 		return g.alone[i].absolute

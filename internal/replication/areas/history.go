@@ -15,15 +15,15 @@ import (
 const (
 	// MaxAreas is the maximum number of areas of an object.
 	MaxAreas = 16
-	// groupSize is the number of objects above which a group takes no others.
+	// groupSize is the number of objects from which on a group accepts no others.
 	groupSize = 256
-	// maxArrivals is the number of objects that may enter an existing group in a tick. More of them
-	// form a new group, whose keyframe can be held back.
+	// maxArrivals is the maximum number of objects that may enter an existing group in a tick. If
+	// more enter, the others form a new group, whose keyframe can be delayed.
 	maxArrivals = 8
 )
 
-// History is the objects of a world by number of the snapshot and by group. Begin, Put and Commit
-// are for one goroutine at a time, at which nothing is encoded.
+// History stores the objects of a world by snapshot and by group. Call Begin, Put and Commit from
+// one goroutine at a time, and not while a group is encoded.
 type History struct {
 	// Observer, if set, is called before and after each encoding of a group, perhaps by several
 	// goroutines.
@@ -32,45 +32,45 @@ type History struct {
 	Encodings atomic.Uint64
 
 	types   []*Type
-	areas   map[area.ID]*groupList
-	keys    map[string]*keyed
-	groups  []*Group // all
-	changes uint64   // of lists of groups
-	next    uint64   // number of the newest snapshot + 1
-	key     []byte   // scratch
-	sorted  []area.ID
+	areas   map[area.ID]*groupList // groups by area
+	keys    map[string]*keyed      // groups by object type and areas
+	groups  []*Group               // all
+	changes uint64                 // number of changes of the lists in areas
+	next    uint64                 // number of the newest snapshot + 1
+	key     []byte                 // scratch: a key of keys
+	sorted  []area.ID              // scratch: areas of an object
 }
 
-// groupList is the groups with objects in an area.
+// groupList lists the groups of one area.
 type groupList struct {
 	groups  []*Group
-	version uint64 // number of changes
+	version uint64 // number of changes of the list
 }
 
-// keyed is the groups of objects of one type in the same areas.
+// keyed lists the groups of one object type in the same areas.
 type keyed struct {
 	groups   []*Group
-	entered  int // objects in the newest snapshot
+	entered  int // number of objects that entered these groups in snapshot enteredN
 	enteredN uint64
 }
 
-// Observer measures encodings.
+// Observer is called before and after each encoding of a group.
 type Observer interface {
 	Encoding()
 	Encoded(bytes int)
 }
 
-// Type is the objects of one type.
+// Type is a type of objects of a world.
 type Type struct {
 	world    *History
-	number   int
+	number   int // index in History.types
 	schema   *snapshot.Schema
-	places   []place // by id
-	last     int     // newest id of the open snapshot, or -1
+	places   []place // by object id
+	last     int     // highest object id in the open snapshot, or -1
 	encoders sync.Pool
 }
 
-// encoder returns one of the pool, to which the caller returns it.
+// encoder returns an encoder from the pool. The caller puts it back.
 func (t *Type) encoder() *snapshot.Encoder {
 	if e, ok := t.encoders.Get().(*snapshot.Encoder); ok {
 		return e
@@ -78,12 +78,12 @@ func (t *Type) encoder() *snapshot.Encoder {
 	return new(snapshot.Encoder)
 }
 
-// place is where an object was put last.
+// place is the group into which an object was put last.
 type place struct {
 	group      *Group
 	generation uint8
-	next       uint64 // number of the snapshot + 1
-	entered    uint64 // number of the snapshot with which it entered the group
+	next       uint64 // number of the newest snapshot with the object, plus 1
+	entered    uint64 // number of the snapshot in which the object entered the group
 }
 
 // NewHistory returns a world without object types.
@@ -109,8 +109,8 @@ func (w *History) Begin() {
 	}
 }
 
-// Put adds an object to the snapshot that Begin began. Ids of one type ascend. An error leaves the
-// snapshot unchanged.
+// Put adds an object to the snapshot that Begin began. The ids of one type must ascend. An error
+// leaves the snapshot unchanged.
 func (w *History) Put(t *Type, o snapshot.Object, row []int32, in ...area.ID) error {
 	n := w.next - 1
 	if int(o.ID) <= t.last {
@@ -124,7 +124,7 @@ func (w *History) Put(t *Type, o snapshot.Object, row []int32, in ...area.ID) er
 	}
 	p := &t.places[o.ID]
 	from := p.group
-	if p.next != n || p.generation != o.Generation { // it was not in the snapshot before
+	if p.next != n || p.generation != o.Generation { // not in the previous snapshot
 		from = nil
 	}
 	g := from
@@ -146,7 +146,8 @@ func (w *History) Put(t *Type, o snapshot.Object, row []int32, in ...area.ID) er
 	return nil
 }
 
-// where returns the place of an object in snapshot n, the newest, or nil if it has no such object.
+// where returns the place of object o in snapshot n, the newest. It returns nil if o is not in that
+// snapshot.
 func (t *Type) where(o snapshot.Object, n uint64) *place {
 	if int(o.ID) >= len(t.places) {
 		return nil
@@ -157,7 +158,7 @@ func (t *Type) where(o snapshot.Object, n uint64) *place {
 	return nil
 }
 
-// list returns the groups of an area.
+// list returns the groups of an area, which may be new.
 func (w *History) list(a area.ID) *groupList {
 	l := w.areas[a]
 	if l == nil {
@@ -167,7 +168,7 @@ func (w *History) list(a area.ID) *groupList {
 	return l
 }
 
-// normal returns areas in ascending order, each once; none mean all.
+// normal returns the areas in ascending order without duplicates. No areas mean area.All.
 func (w *History) normal(in []area.ID) []area.ID {
 	w.sorted = append(w.sorted[:0], in...)
 	if len(in) == 0 {
@@ -178,7 +179,8 @@ func (w *History) normal(in []area.ID) []area.ID {
 	return w.sorted
 }
 
-// enter returns the group for an object that was in none with these areas.
+// enter returns the group for an object that enters these areas. It creates a group if no existing
+// one accepts the object.
 func (w *History) enter(t *Type, in []area.ID) *Group {
 	n := w.next - 1
 	w.key = append(w.key[:0], byte(t.number))
@@ -211,7 +213,7 @@ func (w *History) enter(t *Type, in []area.ID) *Group {
 	return g
 }
 
-// Commit ends the snapshot.
+// Commit ends the snapshot. It removes groups that were empty in the last snapshot.Ring snapshots.
 func (w *History) Commit() {
 	n := w.next - 1
 	w.groups = slices.DeleteFunc(w.groups, func(g *Group) bool {
@@ -224,7 +226,7 @@ func (w *History) Commit() {
 	})
 }
 
-// Encodes returns how often groups of the newest snapshot were encoded.
+// Encodes returns the number of encodings of groups of the newest snapshot.
 func (w *History) Encodes() (sum int) {
 	for _, g := range w.groups {
 		if g.encoded == w.next-1 {

@@ -2,23 +2,22 @@ package areas
 
 import "github.com/uplink-rpc/uplink/internal/snapshot"
 
-// countedSet is a set that several messages may contain.
+// countedSet is a set with a reference count. Several messages may contain it.
 type countedSet struct {
 	snapshot.Packed
 	typ  *typeDecoder
-	used int // number of messages
+	used int // number of references
 }
 
-// trimEvery is the number of messages after which sets that were not reused are discarded.
+// trimEvery is the interval at which free sets are trimmed, in messages.
 const trimEvery = 8
 
-// freeSets are the unused sets of a type, by their number of objects, for which their memory is
-// just enough.
+// freeSets are the unused sets of a type. Element i contains sets whose memory fits i objects.
 type freeSets []freeList
 
 type freeList struct {
 	sets   []*countedSet
-	unused int // of these, since the last trim
+	unused int // minimum length of sets since the last trim
 }
 
 func (f *freeSets) put(s *countedSet) {
@@ -30,7 +29,7 @@ func (f *freeSets) put(s *countedSet) {
 	l.sets = append(l.sets, s)
 }
 
-// take returns a set for so many objects, or nil.
+// take removes and returns a set whose memory fits that many objects, or returns nil.
 func (f *freeSets) take(objects int) *countedSet {
 	if objects >= len(*f) {
 		return nil
@@ -45,7 +44,7 @@ func (f *freeSets) take(objects int) *countedSet {
 	return s
 }
 
-// trim discards the sets that were not used since the last trim.
+// trim discards the sets that were not needed since the last trim.
 func (f *freeSets) trim() {
 	for i := range *f {
 		l := &(*f)[i]

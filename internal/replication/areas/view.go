@@ -7,44 +7,45 @@ import (
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
-// View is what one client sees of a world, and what the server knows that the client has. Not safe
-// for concurrent use.
+// View is the part of a world that one client sees. It also records which messages the client has
+// acked. Not safe for concurrent use.
 type View struct {
 	Receipts snapshot.Receipts
 	Counts   Counts // of the newest message
 
 	areas   []area.ID    // by descending priority
-	lists   []*groupList // of those areas that have had objects, and of area.All
+	lists   []*groupList // groups of area.All and of those areas that have had objects
 	known   int          // number of areas of the world when lists was made
-	version uint64       // sum of the versions of the lists when members was updated
-	changes uint64       // of the world at that time, or later if nothing has changed here since
-	stale   bool         // the areas have changed
-	members []member     // by slot; some are unused
+	version uint64       // sum of the versions of lists when members was updated
+	changes uint64       // value of History.changes at the last call of update
+	stale   bool         // members must be updated: the areas have changed, or slots ran out
+	members []member     // by slot; the group of an unused slot is nil
+	// objects to show although the client may not have their groups
 	moving  []movingObject
-	next    uint64 // number of the newest message + 1
-	resends uint8  // keyframes sent again since the last ack
+	next    uint64 // number of the newest message, plus 1
+	resends uint8  // messages since the last ack that repeated keyframes, at most maxResends
 	retry   bool   // the next message sends unacked keyframes again
 }
 
-// Counts describe a message to one client.
+// Counts describes a message to one client.
 type Counts struct {
-	Objects int    // that the client shows
-	Waiting int    // that are in the view, but not shown yet
-	Sharing uint64 // players who share the encoding of a group: the mean of the groups, 1 without any
+	Objects int    // number of objects that the client shows
+	Waiting int    // number of objects in the view that the client does not show yet
+	Sharing uint64 // mean number of players that share the encoding of a group, at least 1
 }
 
 // member is a group that the client sees or has seen.
 type member struct {
 	group  *Group // nil if the slot is unused
-	had    uint64 // bit i: message next-1-i contains it
-	rank   uint16 // priority of areas: the lowest first
+	had    uint64 // bit i is set if message View.next-1-i contains the group
+	rank   uint16 // priority of the group's areas: 0 is the highest
 	sees   bool
-	now    bool  // the message that is being built contains it
-	unseen uint8 // messages since the client saw it
-	safe   bool  // and the client can decode it if it receives no other message
+	now    bool  // the message that is being built contains the group
+	unseen uint8 // number of messages since the client saw the group
+	safe   bool  // the message that is being built codes it against an acked message
 }
 
-// movingObject is an object that the client is shown although it may not have its group.
+// movingObject is an object that the client is shown although it may not have the object's group.
 type movingObject struct {
 	typ    *Type
 	object snapshot.Object
@@ -53,16 +54,15 @@ type movingObject struct {
 // noRank is the rank of groups that the client does not see.
 const noRank = 1<<16 - 1
 
-// See sets the areas that the client sees from now on, by descending priority. The view keeps the
-// slice.
+// See sets the areas that the client sees, by descending priority. The view keeps the slice.
 func (v *View) See(in []area.ID) { v.areas, v.stale = in, true }
 
-// Reset forgets all messages.
+// Reset removes the records of all messages.
 func (v *View) Reset() {
 	v.Receipts, v.Counts, v.members, v.moving, v.next, v.resends, v.stale = snapshot.Receipts{}, Counts{}, nil, nil, 0, 0, true
 }
 
-// update updates the members.
+// update updates the members if the areas of the client or their groups have changed.
 func (v *View) update(w *History) {
 	if v.changes == w.changes && !v.stale {
 		return
@@ -92,7 +92,7 @@ func (v *View) update(w *History) {
 	}
 }
 
-// add adds the groups of an area.
+// add makes the groups of an area visible.
 func (v *View) add(l *groupList, rank uint16) {
 	for _, g := range l.groups {
 		i := slices.IndexFunc(v.members, func(m member) bool { return m.group == g })
@@ -119,11 +119,11 @@ func (v *View) freeSlot() int {
 	return i
 }
 
-// shift is by how much masks of members are shifted such that bit d belongs to the message d before
-// snapshot n.
+// shift returns by how many bits to shift member.had so that bit d stands for the message that is d
+// snapshots older than snapshot n.
 func (v *View) shift(n uint64) uint64 { return n + 1 - v.next }
 
-// sent records a message.
+// sent records that the message of snapshot n was sent, coded against base.
 func (v *View) sent(n uint64, base snapshot.Baseline) {
 	from := v.shift(n)
 	for i := range v.members {
@@ -136,7 +136,8 @@ func (v *View) sent(n uint64, base snapshot.Baseline) {
 		if m.unseen++; m.sees {
 			m.unseen = 0
 		}
-		if m.unseen > maxDistance && m.had == 0 { // until then a client may show what the slot had
+		// Before, a client may still show the group of this slot.
+		if m.unseen > maxDistance && m.had == 0 {
 			m.group = nil
 		}
 	}
@@ -148,7 +149,7 @@ func (v *View) sent(n uint64, base snapshot.Baseline) {
 func (v *View) Ack(a snapshot.Ack) (acked int, err error) {
 	before := v.Receipts.Resets()
 	acked, err = v.Receipts.Ack(a)
-	if v.Receipts.Resets() != before { // the client has forgotten all messages
+	if v.Receipts.Resets() != before { // the client has discarded all messages
 		for i := range v.members {
 			v.members[i].had = 0
 		}
@@ -159,12 +160,12 @@ func (v *View) Ack(a snapshot.Ack) (acked int, err error) {
 	return acked, err
 }
 
-// Resends returns how often the time for which an unacked keyframe is held was doubled.
+// Resends returns how often the hold time of an unacked keyframe was doubled since the last ack.
 func (v *View) Resends() int { return int(v.resends) }
 
-// Retry ends the doubling and sends unacked keyframes again with the next message, to a client that
-// is heard after a silence.
+// Retry resets the hold time of unacked keyframes, and sends them again with the next message. Call
+// it when a client is heard again after a silence.
 func (v *View) Retry() { v.resends, v.retry = 0, true }
 
-// maxResends bounds how often the time for which an unacked keyframe is held is doubled.
+// maxResends is the maximum number of times that the hold time of an unacked keyframe is doubled.
 const maxResends = 5

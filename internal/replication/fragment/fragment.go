@@ -22,15 +22,15 @@ const (
 	HeaderSize = 4
 	// MaxCount is the maximum number of fragments of a message.
 	MaxCount = 64
-	// Window is the number of messages that are reassembled at the same time: the newest of which a
-	// fragment was received, and those before it.
+	// Window is the number of messages that are reassembled at the same time: the newest message of
+	// which a fragment was received, and the Window-1 messages before it.
 	Window = 4
 )
 
 var (
 	// ErrTooLarge is returned for a message of more than MaxCount fragments.
 	ErrTooLarge = errors.New("fragment: message too large")
-	// ErrMalformed is returned for a fragment that no Splitter makes.
+	// ErrMalformed is returned for an invalid fragment.
 	ErrMalformed = errors.New("fragment: malformed")
 	// ErrLate is returned for a fragment of a message that is older than the Window.
 	ErrLate = errors.New("fragment: too late")
@@ -43,15 +43,16 @@ type Splitter struct{ next uint16 }
 
 // Fragments are the fragments of one message.
 type Fragments struct {
-	head, rest   []byte
+	head, rest   []byte // parts of the message that were not appended yet
 	seq          uint16
 	part         int
 	index, count int
 }
 
-// Split splits a message, which is head and then rest, into parts of part bytes. Neither must be
-// modified until the last fragment was appended. It is an error if the message does not have 2 to
-// MaxCount parts, or if head does not fit into one: send a smaller message as it is.
+// Split splits a message, which is head followed by rest, into parts of part bytes. Do not modify
+// head and rest until the last fragment is appended. Split returns an error if the message has
+// fewer than 2 or more than MaxCount parts, or if head is larger than a part. Send a message of one
+// part without this package.
 func (s *Splitter) Split(head, rest []byte, part int) (Fragments, error) {
 	size := len(head) + len(rest)
 	n := (size + part - 1) / part
@@ -71,7 +72,7 @@ func (s *Splitter) Split(head, rest []byte, part int) (Fragments, error) {
 // Count returns the number of fragments.
 func (f *Fragments) Count() int { return f.count }
 
-// Next appends the next fragment to dst. It returns false after the last one.
+// Next appends the next fragment to dst. It returns false if there is none.
 func (f *Fragments) Next(dst []byte) ([]byte, bool) {
 	if f.index == f.count {
 		return dst, false
@@ -85,21 +86,21 @@ func (f *Fragments) Next(dst []byte) ([]byte, bool) {
 	return dst, true
 }
 
-// Assembler reassembles messages. It stores at most Window of them, each in a buffer of the size of
-// the largest message that the buffer has had, and discards older ones. Not safe for concurrent
+// Assembler reassembles messages. It stores at most Window messages and discards older ones. Each
+// buffer grows to the size of the largest message that it has contained. Not safe for concurrent
 // use.
 type Assembler struct {
 	part, maxCount int
 	any            bool   // a fragment was received
-	newest         uint16 // message
+	newest         uint16 // number of the newest message
 	messages       *ringcache.Ring[message]
-	incomplete     uint64
+	incomplete     uint64 // messages discarded before they were complete
 }
 
 type message struct {
 	count    int
-	size     int    // in bytes, once the last fragment was received
-	received uint64 // bit i: fragment i
+	size     int    // in bytes, valid after the last fragment was received
+	received uint64 // bit i is set if fragment i was received
 	buf      []byte
 }
 
@@ -109,9 +110,9 @@ func NewAssembler(part, maxCount int) *Assembler {
 	return &Assembler{part: part, maxCount: min(maxCount, MaxCount), messages: ringcache.New[message](Window)}
 }
 
-// Add adds a fragment. If it completes its message, Add returns the message, which is valid until
-// the next call. Any input is safe; a fragment that is refused with an error of this package has no
-// effect. Once warm, only errors allocate.
+// Add adds a fragment. If the fragment completes its message, Add returns the message, which is
+// valid until the next call. Any input is safe. If Add returns an error, the fragment has no
+// effect. Once the buffers have grown, only errors allocate.
 func (a *Assembler) Add(b []byte) ([]byte, error) {
 	seq, index, count, err := a.parse(b)
 	if err != nil {
@@ -161,7 +162,7 @@ func (a *Assembler) parse(b []byte) (seq uint16, index, count int, err error) {
 	return seq, index, count, err
 }
 
-// advance discards the messages that are older than the window of a new message.
+// advance discards the messages that are older than the window of message seq.
 func (a *Assembler) advance(seq uint16) {
 	if !a.any || seq-a.newest < 1<<15 {
 		a.any, a.newest = true, seq
@@ -180,7 +181,8 @@ func (a *Assembler) discard(seq uint64, m *message) {
 	a.messages.Delete(seq)
 }
 
-// Reset discards all messages, for another sender. Buffers and the count of Incomplete stay.
+// Reset discards all messages, so that another sender can follow. It does not change the count of
+// Incomplete.
 func (a *Assembler) Reset() {
 	for n, m := range a.messages.All() {
 		a.discard(n, m)
