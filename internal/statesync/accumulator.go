@@ -9,8 +9,8 @@ import (
 // is sent; the object with the highest sum is next. Every object with a priority above zero is sent
 // in bounded time, see docs/state-sync.md. The zero value is empty. It does not allocate once warm.
 type accumulator struct {
-	// keys is a tournament of n objects: their own keys are from leaves on, a power of 4, and each
-	// one before, from 1 on, is the highest one of its children, from 4*i to 4*i+3.
+	// keys is a tournament tree of n objects. Their own keys begin at leaves, a power of 4. Each
+	// element i from 1 to leaves-1 is the maximum of its children, 4*i to 4*i+3.
 	keys      []sumKey
 	leaves, n int
 }
@@ -30,7 +30,8 @@ func keyOf(sum float64, at int) sumKey {
 
 func (k sumKey) index() int { return int(^uint16(k)) }
 
-// Open starts a tick of n objects, and returns their keys, which the caller sets.
+// Open starts a tick of n objects and returns the slice of their keys. The caller sets all of them
+// before Start.
 func (a *accumulator) Open(n int) []sumKey {
 	for a.leaves, a.n = 1, n; a.leaves < n; {
 		a.leaves *= 4
@@ -48,7 +49,7 @@ func add(sum, priority float64) float64 {
 	return sum
 }
 
-// Start orders the objects.
+// Start builds the tree from the keys of the objects.
 func (a *accumulator) Start() {
 	for from, to := a.leaves, a.leaves+a.n; from > 1; from, to = from/4, to/4 {
 		for ; to%4 != 0; to++ {

@@ -2,7 +2,8 @@ package statesync
 
 import "github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 
-// savepoint is the state before an object, to which the sender returns if the object does not fit.
+// savepoint is the state of the sender before an object. The sender restores it if the object does
+// not fit.
 type savepoint struct {
 	set     bool
 	enc     rangecoder.Encoder
@@ -13,34 +14,34 @@ type savepoint struct {
 	next    int
 }
 
-// packetBuilder fills packets. It picks the first candidates that should fit by the sizes of their
-// previous updates and codes them by id. If more or less space is left than expected, it drops the
-// last ones or adds others.
+// packetBuilder fills packets. It picks candidates in order of priority while their expected sizes
+// fit, and codes the picked ones in ascending order of ids. If more or less space is left than
+// expected, it adds candidates or drops the last picked ones.
 type packetBuilder struct {
 	list  []candidate
-	at    []int32 // by baseline: index of the candidate + 1, or 0
+	at    []int32 // by index of the baseline: index of its candidate + 1, or 0
 	out   packet
 	buf   []byte
 	saved savepoint
 
 	attempt     int
-	limit       int   // of the coded part, in bits
-	size        int   // of the coded part after the last update
-	first       int   // the first candidate, which is reserved space, or -1
-	tail        int   // candidates from here on are not picked
-	count       int   // candidates picked or sent
-	pending     int   // sum of the sizes of those picked
-	needed      int   // sum of the sizes of those sent
+	limit       int   // maximum size of the coded part, in bits
+	size        int   // size of the coded part after the last update, in 1/256 bit
+	first       int   // index of the first candidate, for which space is reserved, or -1
+	tail        int   // index of the first candidate that pick has not considered
+	count       int   // number of candidates that are picked or sent
+	pending     int   // sum of the expected sizes of the picked candidates, in 1/256 bit
+	needed      int   // sum of the sizes of the sent candidates, in 1/256 bit
 	viewerCoded bool  // the update of the viewer object has been coded
-	ctx         int   // context of modelState.more
-	next        int   // the next baseline to code
-	last        int64 // id of the last object without a baseline
+	ctx         int   // context of modelState.more, 0 to 3
+	next        int   // index of the next baseline to code
+	last        int64 // id of the last coded object without a baseline, or -1
 }
 
 // Attempts to fill a packet, in order.
 const (
-	optimistic     = iota // with savepoints near the end of the packet
-	withSavepoints        // before each object
+	optimistic     = iota // set savepoints only near the end of the packet
+	withSavepoints        // set a savepoint before each object
 	firstAlone            // send the first candidate only
 	attempts
 )
@@ -64,22 +65,23 @@ const (
 	waiting candidateState = iota
 	picked                 // to be coded
 	sent
-	failed   // did not fit
-	excluded // does not fit even alone
+	failed   // did not fit into the packet
+	excluded // does not fit into a packet of its own
 )
 
 type candidate struct {
 	at    int32 // index in the world's set, or -1: removed
 	base  int32 // index among the baselines, or -1
-	need  int32 // size of the update, estimated or actual
+	need  int32 // size of the update in 1/256 bit, expected or actual
 	id    uint16
 	with  uint8 // 1 if there is a baseline
 	state candidateState
 }
 
-// overpick is the fraction of the space by which the estimates of picked updates may exceed it.
+// overpick limits the expected sizes of the picked updates: they may exceed the space by
+// 1/overpick.
 const overpick = 16
 
-// maxMisfits is the number of consecutive candidates that do not fit before the builder stops
-// adding others, and the number of those tried alone.
+// maxMisfits is the number of consecutive unsuitable candidates after which the builder adds no
+// more. It is also the number of candidates that are tried in a packet of their own.
 const maxMisfits = 12

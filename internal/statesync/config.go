@@ -83,13 +83,13 @@ const perBits = 30
 type field struct {
 	snapshot.Field
 	at         int   // first component
-	by         int   // the field that is its velocity, or -1
-	per        int64 // Velocity.PerTick: Q16 in steps, or radians with perBits
-	trend      int   // if it has a trend: its first component in record.trends, or -1
+	by         int   // index of the field that is its velocity, or -1
+	per        int64 // Velocity.PerTick in steps (Q16), or for an orientation in radians with perBits fractional bits
+	trend      int   // index of its first component among the trends of a record, or -1
 	zeroAtRest bool
 	turn       int64          // steps per turn of an angle, or 0
-	grain      quat.Quantizer // of a quaternion
-	scale      *scaleWeights  // of its residuals
+	grain      quat.Quantizer // quantizer of an orientation
+	scale      *scaleWeights  // weights that predict the scale of its residuals
 }
 
 // plan is a schema and the relations between its fields.
@@ -99,14 +99,14 @@ type plan struct {
 	order      []int // predicted fields, each after its velocity
 	strings    []int // fields of class ClassBytes
 	zeroAtRest []int // fields of numbers that are zero at rest
-	anchor     int   // the field that is the position, or -1
-	rest       int   // the field that is above its minimum at rest, or -1
+	anchor     int   // index of the field that is the position, or -1
+	rest       int   // index of the field Config.Rest, or -1
 	ints       int
 	trends     int              // number of components with a trend
 	rare       [rareNumbers]int // levels of rare numbers
 	packing    rowpack.Layout
-	trendsAt   int // parts of record.data, see plan.words
-	stride     int // size of record.data
+	trendsAt   int // offset of the trends in record.data
+	stride     int // length of record.data
 }
 
 func newPlan(s *snapshot.Schema, cfg *Config) (*plan, error) {
@@ -253,12 +253,12 @@ const (
 	rareNumbers
 )
 
-// rareLevels returns the level of each rare number that is not 0.
+// rareLevels returns the expected level of each rare number if it is not 0.
 func (p *plan) rareLevels() [rareNumbers]int {
 	l := [rareNumbers]int{rareTick: 4, rareTicks: 4, rareBehind: 4, rareBytes: 15, rareNewID: 12}
 	if p.anchor >= 0 {
 		f := &p.fields[p.anchor]
-		l[rarePosition] = int(fixed.Clamp(3*int64(bits.Len32(uint32(f.Hi-f.Lo)))-16, 0, levels-1)) // a 32nd of its bounds
+		l[rarePosition] = int(fixed.Clamp(3*int64(bits.Len32(uint32(f.Hi-f.Lo)))-16, 0, levels-1)) // 1/32 of the range of the position
 	}
 	return l
 }
@@ -320,7 +320,7 @@ func (f *field) clampPrediction(v int64) int64 {
 	return fixed.Clamp(v, int64(f.Lo)*16, int64(f.Hi)*16)
 }
 
-// wrapDifference returns a difference, that of angles wrapped to half a turn.
+// wrapDifference returns a difference. Differences of angles are wrapped to at most half a turn.
 func (f *field) wrapDifference(d int64) int64 {
 	if f.turn > 0 {
 		return fixed.Wrap(d, f.turn)
@@ -328,8 +328,8 @@ func (f *field) wrapDifference(d int64) int64 {
 	return d
 }
 
-// The data of a record are the packed row, the logarithm of each field's residual (see missShift),
-// eight in each element, and the changes per tick of components with a trend (Q8).
+// The data of a record are: the packed row; the logarithms of the fields' residuals (see
+// missShift), eight per element; and the changes per tick of the components with a trend (Q8).
 
 func (p *plan) wordsOf(r *record) []uint64 { return r.data[:p.packing.Words()] }
 

@@ -16,15 +16,15 @@ const (
 	distanceBits = 6
 	shortBits    = 10
 	longBits     = 16
-	// maxDistance is the maximum distance: the receiver knows as well as the sender which packets
-	// before it were lost.
+	// maxDistance is the maximum distance: up to this distance, both ends agree which packets
+	// before the acked one were lost.
 	maxDistance = ring - reorderLimit
 )
 
 // header is the part of a packet that can be parsed without the state of the stream.
 type header struct {
 	seq      uint64
-	distance uint64 // 0: keyframe
+	distance uint64 // distance to the newest acked packet; 0 for a keyframe
 	epoch    uint8  // of a keyframe
 	tick     int64  // of a keyframe
 }
@@ -38,8 +38,8 @@ func (h *header) append(dst []byte) []byte {
 	return dst
 }
 
-// parseHeader parses a header and returns the coded part. next is the expected sequence number; of
-// the numbers with the low bits in the header, the nearest one is meant.
+// parseHeader parses a header and returns the coded part. next is the expected sequence number. The
+// result is the number nearest to next with the low bits in the header.
 func parseHeader(b []byte, next uint64) (h header, rest []byte, err error) {
 	if len(b) < 2 || len(b) > MaxPacket {
 		return h, nil, fmt.Errorf("%w: packet of %d bytes, want 2 to %d", snapshot.ErrMalformed, len(b), MaxPacket)
@@ -71,7 +71,7 @@ type Ack struct {
 	None bool
 	// Reset requests a restart of the sender.
 	Reset bool
-	// Epoch is that of the newest packet.
+	// Epoch is the epoch of the newest packet.
 	Epoch uint8
 	// Newest is the low bits of the newest sequence number: 10 in the short form of an ack, 16 in
 	// the long form, which is used after a recent start, for a reset and from epoch 8 on.
@@ -82,7 +82,7 @@ type Ack struct {
 
 const (
 	ackWindow = ring - 1 // bits of the window
-	askReset  = 1        // code of the request
+	askReset  = 1        // request code of Ack.Reset
 )
 
 func (a *Ack) wire() seq.Ack {

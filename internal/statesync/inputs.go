@@ -21,11 +21,12 @@ type TickInputs struct {
 	Inputs  []Input // by ascending player
 }
 
-// inputLog stores the inputs of the last ticks: of each player its number, length and data.
+// inputLog stores the inputs of the last ring ticks. The inputs of a tick are flat: number, length
+// and data of each player.
 type inputLog struct {
 	slots [ring]tickSlot
-	next  int64 // the tick after the newest
-	any   bool  // some tick is stored
+	next  int64 // newest tick + 1
+	any   bool  // at least one tick is stored
 }
 
 type tickSlot struct {
@@ -70,7 +71,8 @@ func (l *inputLog) add(tick int64, inputs []Input) error {
 	return nil
 }
 
-// open returns the slot of the newest tick, empty. Unknown ticks before it are missing.
+// open returns an empty slot for tick, which becomes the newest. Ticks between the previous one and
+// tick are missing.
 func (l *inputLog) open(tick int64) *tickSlot {
 	if !l.any || tick-l.next > ring {
 		l.next = tick - ring
@@ -92,7 +94,8 @@ func (l *inputLog) acked(from, to int64) {
 	}
 }
 
-// due returns the first tick that a packet must contain, given limits of ticks and changed bytes.
+// due returns the first tick that a packet must contain. ticks limits the number of ticks, room the
+// bytes of inputs that differ from the tick before.
 func (l *inputLog) due(ticks, room int) (from int64) {
 	from = l.next
 	if !l.any {
@@ -116,7 +119,7 @@ func (l *inputLog) due(ticks, room int) (from int64) {
 	return from
 }
 
-// accept stores a tick of a packet and reports whether it was unknown.
+// accept stores a tick that a packet contains and reports whether it was unknown before.
 func (l *inputLog) accept(o *tickSlot) bool {
 	s := l.slot(o.tick)
 	if s.tick > o.tick || s.tick == o.tick && (s.known || !o.known) {
@@ -136,7 +139,7 @@ func wellFormed(flat []byte) bool {
 	return true
 }
 
-// unflatten appends the inputs in b, which they alias.
+// unflatten appends the inputs in flat, with whose memory they share their data.
 func unflatten(dst []Input, flat []byte) []Input {
 	for len(flat) > 0 {
 		n := 2 + int(flat[1])

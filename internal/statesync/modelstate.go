@@ -5,23 +5,25 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 )
 
-// ageContexts is the number of contexts for the ages of baselines, which are lengths in bits.
+// ageContexts is the number of contexts for the age of a baseline. The context is the length of the
+// age in bits.
 const ageContexts = 8
 
 type fieldModel struct {
-	bias [3]int32           // of the predicted scales, in 1/4096 octave
-	kept [2]rangecoder.Prob // unchanged in an object that changed
+	bias [3]int32           // correction of the predicted scales by component, in 1/4096 octave
+	kept [2]rangecoder.Prob // the field of a changed object is unchanged
 }
 
-// modelState is the part of the models that adapts.
+// modelState holds the adaptive part of the models. A probability is for the decision in its
+// comment.
 type modelState struct {
 	fields      []fieldModel
 	largest     quat.LargestModel
 	flags       [][4]rangecoder.Prob
 	texts       []textModel
-	same        [4][ageContexts]rangecoder.Prob // nothing changed
+	same        [4][ageContexts]rangecoder.Prob // the object is unchanged
 	zero        [3]rangecoder.Prob
-	near        rangecoder.Prob                  // a position is relative to the viewer
+	near        rangecoder.Prob                  // a position without a baseline is coded relative to the viewer
 	member      [4 * ageContexts]rangecoder.Prob // an object that has a baseline is updated
 	gone        [2]rangecoder.Prob
 	regenerated rangecoder.Prob
@@ -30,8 +32,8 @@ type modelState struct {
 	viewer      [3]rangecoder.Prob
 	input       [3]rangecoder.Prob
 	inputs      byteModel
-	rare        [rareNumbers]rangecoder.Prob // it is not 0
-	view        uint16                       // the viewer object
+	rare        [rareNumbers]rangecoder.Prob // the number is not 0
+	view        uint16                       // id of the last viewer object
 	pace        int64                        // ticks per packet
 }
 
@@ -50,8 +52,9 @@ type textModel struct {
 	bytes   byteModel
 }
 
-// byteModel is the model of bytes of which each probably equals another one.
+// byteModel is the model of bytes that probably equal the byte at the same place of an older
+// string.
 type byteModel struct {
-	differs [2]rangecoder.Prob // by whether the previous one did
-	flip    [8]rangecoder.Prob // a bit of one that differs
+	differs [2]rangecoder.Prob // the byte differs, by whether the previous byte did
+	flip    [8]rangecoder.Prob // a bit of a differing byte is flipped
 }

@@ -5,20 +5,20 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 )
 
-// scaleWeights are the constant weights of the logarithms that predict the scale of a residual, by
-// component, Q16.
+// scaleWeights holds the constant weights (Q16) of the terms that predict the scale of a residual,
+// by component. Terms are logarithms.
 type scaleWeights [3]struct {
 	bias     int64
 	elapsed  int64 // time since the baseline
-	unsteady int64 // change of the velocity, or the trend, over that time
-	speed    int64 // the velocity over that time, or the value of one
-	learned  int64 // residual in the baseline
+	unsteady int64 // change by which the velocity changed over that time, or change by the trend
+	speed    int64 // change by the velocity over that time; for a velocity, its value
+	learned  int64 // residual of the field in the baseline
 	velocity int64 // residual of the velocity
-	other    int64 // 1 if the largest element of an orientation is not the predicted one
-	missed   int64 // residuals of the components before
+	other    int64 // constant that is added if the largest element of an orientation is not the predicted one
+	missed   int64 // residuals of the previous components
 }
 
-// Weights of fields with a velocity, of velocities, and of other fields.
+// Weights of fields that have a velocity, of velocities, and of all other fields.
 var (
 	movedScale = scaleWeights{
 		{bias: -35600, elapsed: 55000, unsteady: 44600, speed: -9600, learned: 3500, velocity: 9900, other: 10100, missed: 2200},
@@ -41,12 +41,13 @@ var (
 type scaleContext struct {
 	to     *scaleWeights
 	common [3]int64
-	bias   *[3]int32 // adaptive, in 1/16
-	missed int64     // sum of the residuals so far, Q4
-	scale  int64     // of the component, Q8
+	bias   *[3]int32 // adaptive bias by component, in 1/16 of the unit of scale
+	missed int64     // sum of the magnitudes of the residuals so far, Q4
+	scale  int64     // predicted scale of the last component, Q8
 }
 
-// logBias is the constant among terms that are logarithms; it has their order of magnitude.
+// logBias is the constant term. It has the order of magnitude of the other terms, which are
+// logarithms.
 const logBias = 8 * fixed.LogOne
 
 func (c *scaleContext) init(f *field, m *fieldModel, elapsed, unsteady, speed, learned, velocity int64) {

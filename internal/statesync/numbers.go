@@ -18,7 +18,7 @@ const levels = rangecoder.Levels
 // Q4.
 func level(scale int64) int { return rangecoder.Level(scale) }
 
-// tables has the probabilities of each level.
+// tables holds the probabilities of the classes for each level.
 var tables = func() (t [levels]rangecoder.Table) {
 	for l := range t {
 		f := frequencies(l)
@@ -28,7 +28,7 @@ var tables = func() (t [levels]rangecoder.Table) {
 }()
 
 // class returns the class of a magnitude below 2^32, and the number of bits that it leaves open,
-// with the sign. It has no branches, which the processor would not predict.
+// with the sign. It has no branches, because the processor could not predict them.
 func class(v uint64) (s int, open uint) {
 	n := bits.Len64(v)
 	rest := max(n-2, 0)

@@ -11,32 +11,33 @@ import (
 )
 
 const (
-	// maxTick is the maximum magnitude of a tick, so that their differences do not overflow.
+	// maxTick is the maximum magnitude of a tick. Differences of ticks cannot overflow.
 	maxTick = 1 << 53
 	// maxJump is the maximum difference of a tick from the expected one, except in keyframes.
 	maxJump = 1 << 30
 	// checkInterval is the number of packets per divergence check.
 	checkInterval = 64
 	// adaptLimit is the number of decisions after which probabilities adapt at a constant rate. A
-	// lower limit costs bits for objects at rest, a higher one for those that move.
+	// lower limit costs bits for objects at rest, a higher limit for moving objects.
 	adaptLimit = 45
 )
 
 func validTick(tick int64) bool { return tick >= -maxTick && tick <= maxTick }
 
 // payloadCodec encodes or decodes the coded part of a packet. The same code does both, see
-// [rangecoder.Coder]: a sender passes values in, and a receiver gets them.
+// [rangecoder.Coder]: a sender passes values to be written, and a receiver receives the values that
+// were read.
 type payloadCodec struct {
 	rangecoder.Coder
 	plan           *plan
-	pool           *pool      // at the receiver
-	sent           *sentStore // at the sender
-	out            *packet    // the packet that is coded
-	keyframe       bool       // it has no baselines
+	pool           *pool      // at the receiver: unused records
+	sent           *sentStore // at the sender: baselines and packets
+	out            *packet    // coded packet
+	keyframe       bool       // the coded packet has no baselines
 	view           view
 	base           *packet   // newest packet of the view
 	bases          []update  // baselines by ascending id
-	records        []*record // of bases, at the receiver
+	records        []*record // at the receiver: records of bases
 	object         objectContext
 	viewerPosition [3]int64
 	hasViewer      bool   // viewerPosition is known
@@ -58,7 +59,8 @@ func (pc *payloadCodec) begin(prior *modelState) {
 	pc.out.state.copyFrom(prior)
 }
 
-// codeRecent codes which of the last packets before the base packet were decoded.
+// codeRecent codes which of the reorderLimit-1 packets before the base packet were decoded. Bit i
+// is for the packet i+1 before it.
 func (pc *payloadCodec) codeRecent(recent uint32) (got uint32) {
 	s, before := pc.out.state, 1
 	for i := range reorderLimit - 1 {
@@ -118,7 +120,7 @@ func (pc *payloadCodec) memberContext(base *update) uint8 {
 	return ctx
 }
 
-// omit encodes that objects with baselines are not updated. Nothing is coded for the viewer object.
+// omit encodes that the objects of bases are not updated. It skips the viewer object.
 func (pc *payloadCodec) omit(bases []update, viewer int) {
 	for len(bases) > 0 {
 		var contexts [64]uint8
@@ -168,7 +170,7 @@ func (pc *payloadCodec) find(id uint16) int32 {
 	return int32(at)
 }
 
-// baseline returns a baseline, at the sender until the next call.
+// baseline returns the baseline with index at. At the sender, it is valid until the next call.
 func (pc *payloadCodec) baseline(at int32) *record {
 	if pc.sent == nil {
 		return pc.records[at]
@@ -177,7 +179,7 @@ func (pc *payloadCodec) baseline(at int32) *record {
 	return &pc.object.loaded
 }
 
-// unpack returns the row of a baseline, until the next update is coded.
+// unpack returns the row of the baseline with index at, valid until the next update is coded.
 func (pc *payloadCodec) unpack(at int32) []int32 {
 	pc.plan.packing.Unpack(pc.object.was, pc.plan.wordsOf(pc.baseline(at)))
 	return pc.object.was
@@ -187,8 +189,7 @@ func (pc *payloadCodec) setViewerPosition(row []int32) {
 	pc.viewerPosition, pc.hasViewer = pc.position(row), pc.plan.anchor >= 0
 }
 
-// newRecord returns a record of the coded packet: at the sender until the next call, for
-// sentStore.
+// newRecord adds a record to the coded packet. At the sender, it is valid until the next call.
 func (pc *payloadCodec) newRecord(id uint16) *record {
 	if pc.sent != nil {
 		pc.sent.add(pc.out, id, &pc.object.added)
@@ -200,7 +201,7 @@ func (pc *payloadCodec) newRecord(id uint16) *record {
 	return r
 }
 
-// rare codes a number that is 0 most of the time.
+// rare codes a number that is 0 most of the time. of selects its model, such as rareTick.
 func (pc *payloadCodec) rare(of int, v int64) int64 {
 	if !pc.Bit(&pc.out.state.rare[of], v != 0) {
 		return 0
@@ -211,22 +212,22 @@ func (pc *payloadCodec) rare(of int, v int64) int64 {
 // objectContext holds the values that the codec computes while it codes the fields of an object.
 type objectContext struct {
 	to                *record
-	learned           []uint64 // misses of the baseline
-	missed            []uint64 // misses of to
+	learned           []uint64 // residuals of the baseline
+	missed            []uint64 // residuals of to
 	trends, newTrends []uint64
 	now, was          []int32 // rows of to and of the baseline; now is not written by an encoder
-	decoded           []int32 // now, of a decoder
+	decoded           []int32 // memory of now in a decoder
 	elapsed           int64   // ticks since the baseline
 	scales            scaleContext
 	misses            []int64 // logarithms of the fields' residuals
-	loaded, added     record  // of a sender
+	loaded, added     record  // scratch of a sender
 }
 
 func (o *objectContext) init(p *plan) {
 	o.decoded, o.was, o.misses = make([]int32, p.ints), make([]int32, p.ints), make([]int64, len(p.fields))
 }
 
-// A record keeps the logarithm of a field's residual in 1/8.
+// A record stores the logarithm of a field's residual in units of 1/8: missShift converts from Q8.
 const missShift = 5
 
 // miss returns the logarithm of the residual of a field in the baseline, Q8.
@@ -253,7 +254,8 @@ func (pc *payloadCodec) position(row []int32) (at [3]int64) {
 	return at
 }
 
-// codeInputs codes ticks, each against the previous one, the first against the base packet.
+// codeInputs codes the inputs of ticks. The first tick is coded against the newest inputs of the
+// base packet, each other tick against the tick before.
 func (pc *payloadCodec) codeInputs(l *inputLog) bool {
 	s, o := pc.out.state, pc.out
 	pc.older = pc.older[:0]
@@ -293,7 +295,7 @@ func (pc *payloadCodec) codeInputs(l *inputLog) bool {
 	return true
 }
 
-// flat codes the inputs of a tick against those in pc.older.
+// flat codes the inputs of a tick against pc.older. It reports false if they are invalid.
 func (pc *payloadCodec) flat(slot *tickSlot) bool {
 	s := pc.out.state
 	size, n := len(slot.flat), len(pc.older)
@@ -320,7 +322,7 @@ func (pc *payloadCodec) flat(slot *tickSlot) bool {
 	return !pc.Decoding || wellFormed(slot.flat)
 }
 
-// hash returns the hash of the divergence check: of models and baselines.
+// hash returns the hash of models and baselines for the divergence check.
 func (pc *payloadCodec) hash() uint16 {
 	h, s := fnv.Offset, pc.out.state
 	add := func(x int64) { h = h.Add(uint64(x)); h ^= h >> 29 }

@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// codeUpdate codes an update into to: against base, or absolutely if that is nil. At the sender,
-// now is the state of the object.
+// codeUpdate codes an update against base, or absolutely if base is nil, and stores it in to. At
+// the sender, now is the state of the object, nil for a removal.
 func (pc *payloadCodec) codeUpdate(to, base *record, now *objectState) {
 	s, o, p := pc.out.state, &pc.object, pc.plan
 	known := 0
@@ -110,7 +110,7 @@ func (pc *payloadCodec) codeFlags(o *objectContext, ctx int) {
 	}
 }
 
-// storeZero is Store of zeros.
+// storeZero sets the components to zero if decoding.
 func (pc *payloadCodec) storeZero(row []int32) {
 	if pc.Decoding {
 		clear(row)
@@ -148,8 +148,8 @@ func (pc *payloadCodec) codeAbsolute(to *record, row []int32) {
 	}
 }
 
-// shorter reports whether a position takes fewer bits relative to the viewer, with 3 for the length
-// and the sign.
+// shorter reports whether a position takes fewer bits relative to the viewer. It estimates 3 bits
+// for the length and the sign of a difference.
 func (pc *payloadCodec) shorter(f *field, cur []int32) bool {
 	need := 0
 	for k := range cur {
@@ -183,8 +183,8 @@ func (pc *payloadCodec) codeText(f *field, t *textModel, cur, old []int32) {
 	}
 }
 
-// codeByte codes a byte that probably equals another one, and reports whether it differs as 1 or 0.
-// differed is that result for the previous byte.
+// codeByte codes the byte is, which probably equals was. differs is 1 if it does not, and 0
+// otherwise. differed is the value of differs for the previous byte.
 func (pc *payloadCodec) codeByte(m *byteModel, differed int, is, was byte) (b byte, differs int) {
 	if !pc.Bit(&m.differs[differed], is != was) {
 		return was, 0

@@ -36,10 +36,10 @@ type ObjectUpdate struct {
 
 // ReceiverStats counts packets.
 type ReceiverStats struct {
-	// Packets is the number of decoded packets, Reordered the number of those that arrived after a
-	// newer one.
+	// Packets is the number of decoded packets, Reordered the number of packets that arrived after
+	// a newer one.
 	Packets, Reordered uint64
-	// Dropped packets, by reason.
+	// These are the numbers of dropped packets, by reason.
 	Late, Duplicate, BaselineMissing, Desync, Malformed uint64
 	// Lost is the number of packets that have not arrived so far.
 	Lost uint64
@@ -52,13 +52,13 @@ type Receiver struct {
 	store   baselineStore
 	prior   *modelState
 	work    packet
-	ticks   inputLog // of the packet that is being decoded
+	ticks   inputLog // inputs of the packet that is being decoded
 	inputs  inputLog
 	decoded seq.Window
 	epoch   uint8
 	reset   bool // the next acks request a restart
 	update  Update
-	rows    []int32 // of update
+	rows    []int32 // memory of the rows of update
 	spare   []Input
 	stats   ReceiverStats
 }
@@ -161,7 +161,8 @@ func (r *Receiver) decode(h *header, coded []byte) error {
 	return r.checkTick(h)
 }
 
-// decodeUpdates decodes the updates, in the order of Sender.updates.
+// decodeUpdates decodes the updates in the order in which Sender.updates codes them. It reports
+// false if they are invalid.
 func (r *Receiver) decodeUpdates(viewer uint16, has bool) bool {
 	pc, s := &r.codec, r.work.state
 	if has {
@@ -289,8 +290,9 @@ func (r *Receiver) accept(h *header) *Update {
 	return u
 }
 
-// discardOld discards packets that are too far away to be referred to, and those before the
-// references of packets that are beyond the reordering limit.
+// discardOld discards packets to which the sender no longer refers. These are packets more than
+// maxDistance before newest, and packets before the base of a packet that is reorderLimit older
+// than newest.
 func (r *Receiver) discardOld(before, newest uint64) {
 	end := min(newest, before+ring)
 	for n := before + 1; n <= end; n++ {

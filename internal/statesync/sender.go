@@ -25,12 +25,11 @@ type Info struct {
 	// Ticks is the number of ticks whose inputs the packet contains.
 	Ticks int
 	// Known is the number of objects of the tick that the receiver may have with this packet.
-	// Overdue is the number of objects whose accumulated priority was more than 32 times their
-	// priority in this packet: if that is constant, they were in none of the 32 packets before.
+	// Overdue is the number of objects that wait longer than 32 packets at their current priority.
 	Known, Overdue int
 }
 
-// overdue is the number of packets after which an object that waits is overdue.
+// overdue is the number of packets after which a waiting object counts as overdue.
 const overdue = 32
 
 // SenderStats counts packets and acks.
@@ -45,20 +44,20 @@ type SenderStats struct {
 
 // Sender encodes the packets of one player. Not safe for concurrent use.
 type Sender struct {
-	*workspace // during Append
+	*workspace // nil except during Append
 
 	world     *Shared
 	cfg       Config
 	store     sentStore
 	own       table[ownPriority]
-	hasOwn    bool // some are set
-	present   int  // objects of the world's set that the receiver may have
-	overdue   int  // objects that were in no packet for long
+	hasOwn    bool // some priorities are set in own
+	present   int  // number of objects in the world's set that the receiver may have
+	overdue   int  // number of objects for Info.Overdue
 	inputs    inputLog
 	viewer    uint16
 	hasViewer bool
-	typical   [2]int // mean size of an update, without and with a baseline
-	overhead  int    // size of the last packet without its updates
+	typical   [2]int // mean size of an update without and with a baseline, in 1/256 bit
+	overhead  int    // size of the last packet without its updates, in 1/256 bit
 
 	next  uint64 // sequence number of the next packet
 	start uint64 // first sequence number of the epoch
@@ -71,7 +70,7 @@ type Sender struct {
 	info  Info
 }
 
-// ownPriority is the priority of an object for the next packet, if it is set.
+// ownPriority is the priority that Sender.Prioritize set for the next packet.
 type ownPriority struct {
 	priority float64
 	set      bool
@@ -91,9 +90,9 @@ func (s *Sender) SetBudget(bytes int) error {
 func (s *Sender) SetViewer(id uint16) { s.viewer, s.hasViewer = id, true }
 
 // Prioritize sets the priority of an object for the next packet, instead of that of
-// [Shared.Prioritize]. Priorities accumulate until the object is sent. For an object at rest, the
-// priority that it had when it last moved counts instead, if that is higher, until the final state
-// of the object is acked. After an error nothing is changed.
+// [Shared.Prioritize]. Priorities accumulate until the object is sent. An object at rest keeps at
+// least the priority that it had when it last moved, until its final state is acked. After an error
+// nothing is changed.
 func (s *Sender) Prioritize(id uint16, priority float64) error {
 	if err := checkPriority(id, priority); err != nil {
 		return err
@@ -130,13 +129,14 @@ func (s *Sender) Append(dst []byte) ([]byte, Info, error) {
 	return append(dst, out...), s.commit(tick, len(out)), nil
 }
 
-// workspace is what a sender needs only during Append. The senders of a world use the same ones in
-// turn, which are then in the processor's cache. The garbage collector frees idle ones.
+// workspace holds the memory that a sender uses only during Append. The senders of a world share
+// workspaces through a pool, so that the memory stays in the processor's cache. The garbage
+// collector frees idle workspaces.
 type workspace struct {
 	accumulator accumulator
 	codec       payloadCodec
 	builder     packetBuilder
-	mixed       []float64 // priorities of the world and of the sender
+	mixed       []float64 // priorities of the world, overridden by those of the sender
 }
 
 func (s *Sender) openWorkspace() {
@@ -155,7 +155,8 @@ func (s *Sender) closeWorkspace() {
 	s.workspace = nil
 }
 
-// restartIfDue restarts if the acked packets are about to be too old, or the tick is too far ahead.
+// restartIfDue begins an epoch if the newest acked packet is too old to be a base for the next
+// packet, by its distance or by its tick.
 func (s *Sender) restartIfDue(tick int64) {
 	base := s.start
 	if s.acked {
@@ -185,7 +186,8 @@ func (s *Sender) loadView() {
 	}
 }
 
-// recent returns which of the packets before the newest acked one were decoded.
+// recent returns which of the reorderLimit-1 packets before the newest acked one were decoded. Bit
+// i is for the packet i+1 before it.
 func (s *Sender) recent() (said uint32) {
 	for i := range min(reorderLimit-1, s.last) {
 		if s.store.held(s.last - 1 - i) {
@@ -195,7 +197,7 @@ func (s *Sender) recent() (said uint32) {
 	return said
 }
 
-// accumulate adds the priorities of the world's objects.
+// accumulate adds the priorities of this tick to the sums of the world's objects.
 func (s *Sender) accumulate() {
 	states := s.world.states
 	priorities, keys := s.priorities()[:len(states)], s.accumulator.Open(len(states))[:len(states)]
@@ -314,7 +316,7 @@ func (s *Sender) Ack(a Ack) error {
 	if a.Epoch != s.epoch || newest < s.start {
 		s.stats.StaleAcks++
 		if a.Reset && s.acked && s.next >= s.since+reorderLimit {
-			s.restart() // the receiver acked this epoch but lost it
+			s.restart() // the receiver has lost its state of this epoch
 		}
 		return nil
 	}
@@ -339,8 +341,8 @@ func (s *Sender) Ack(a Ack) error {
 	return nil
 }
 
-// contradicts reports whether an ack denies a packet that was acked before, which is then settled:
-// the earlier ack was not of this receiver.
+// contradicts reports whether an ack reports a settled packet as missing that an earlier ack
+// reported as decoded. The earlier ack then was not from this receiver.
 func (s *Sender) contradicts(newest, window uint64) bool {
 	if !s.acked || newest < s.last {
 		return false
@@ -370,8 +372,9 @@ var (
 	ErrTick = errors.New("statesync: tick does not advance")
 )
 
-// list starts the list of candidates: first the object with the highest sum, then removals, which
-// may use half of the packet so that other objects continue when many are removed at once.
+// list starts the list of candidates: first the object with the highest sum, then removals.
+// Removals may use half of the packet, so that other objects are updated even when many are removed
+// at once.
 func (s *Sender) list() {
 	c := &s.builder
 	c.list = slices.Grow(c.list[:0], len(s.world.states))
@@ -406,7 +409,7 @@ func (s *Sender) list() {
 	s.store.live = kept
 }
 
-// enqueue appends a candidate to the list, and returns it with the typical need.
+// enqueue appends a candidate with the typical size to the list and returns it.
 func (s *Sender) enqueue(id uint16, at, base int32) *candidate {
 	c := &s.builder
 	c.list = append(c.list, candidate{})
@@ -436,7 +439,7 @@ func (s *Sender) more() bool {
 	return ok
 }
 
-// pickFirst picks the first candidates, somewhat more than may fit.
+// pickFirst picks the first candidates. Their expected sizes exceed the space slightly.
 func (s *Sender) pickFirst() {
 	c := &s.builder
 	for i := range c.list {
@@ -482,7 +485,8 @@ func (s *Sender) add(room int) {
 	}
 }
 
-// passed reports whether the place of an update in this packet has passed.
+// passed reports whether it is too late to code an update in this packet, because updates after it
+// in the coding order were coded.
 func (s *Sender) passed(x *candidate) bool {
 	c := &s.builder
 	switch {

@@ -10,7 +10,7 @@ import (
 
 func (s *Sender) choose(tick int64) ([]byte, error) {
 	c, smallest := &s.builder, MaxPacket+1
-	for _, room := range [...]int{s.cfg.Budget / 2, -1} { // of inputs
+	for _, room := range [...]int{s.cfg.Budget / 2, -1} { // maximum bytes of inputs; -1 means no inputs
 		from, to := s.inputs.next, s.inputs.next
 		if room >= 0 {
 			from = s.inputs.due(s.cfg.Ticks, room)
@@ -84,7 +84,8 @@ func (s *Sender) code(tick int64) (size int, ok bool) {
 	return head + (pc.Enc.Bits()+slack+s.closingBits()+7)/8, false
 }
 
-// updates codes the updates: of the viewer object, of objects with a baseline, and of the others.
+// updates codes the updates in this order: the viewer object, objects with a baseline, other
+// objects. It reports false if the packet must be coded again.
 func (s *Sender) updates() bool {
 	c, pc := &s.builder, &s.codec
 	if s.hasViewer && !s.codeViewer() {
@@ -192,8 +193,9 @@ func (s *Sender) save(i int) {
 	m.updates, m.size, m.ctx, m.next = len(pc.out.sent), c.size, c.ctx, c.next
 }
 
-// codeUpdate codes the update of candidate i and removes it again if it does not fit. was is the
-// size before. It reports false if the update must not be or cannot be removed.
+// codeUpdate codes the update of candidate i. was is the size of the coded part before it, in 1/256
+// bit. If the update does not fit, codeUpdate restores the savepoint. If there is none, or the
+// candidate is the first, it reports false.
 func (s *Sender) codeUpdate(i, was int) bool {
 	c, pc := &s.builder, &s.codec
 	x := &c.list[i]
@@ -237,21 +239,22 @@ func (s *Sender) codeUpdate(i, was int) bool {
 	return true
 }
 
-// slack is for rounding, and for the last byte of a payload, in bits.
+// slack is the number of bits reserved for rounding and for the last byte of a payload.
 const slack = 2
 
-// fits reports whether the packet can end here and leaves space for the first candidate.
+// fits reports whether the packet can end after candidate i, with space for the first candidate if
+// that is not coded yet.
 func (s *Sender) fits(i int) bool {
 	c := &s.builder
 	reserve := 0
 	if c.first >= 0 && c.first != i && c.list[c.first].state == picked {
 		reserve = (int(c.list[c.first].need)*5/4)/bit + 32
 	}
-	left := c.limit - (c.size-1)/bit - slack - reserve // as of Encoder.Bits
+	left := c.limit - (c.size-1)/bit - slack - reserve // rounded as in Encoder.Bits
 	return left >= maxClosingBits || left >= s.closingBits()
 }
 
-// closingBits returns an upper bound of the bits that end the list of updates.
+// closingBits returns an upper bound of the number of bits that end the list of updates.
 func (s *Sender) closingBits() int {
 	m := &s.codec.out.state.more
 	n := falseBits(m[s.builder.ctx])
@@ -264,5 +267,5 @@ func (s *Sender) closingBits() int {
 // maxClosingBits is an upper bound of closingBits.
 const maxClosingBits = 2 * 17
 
-// falseBits returns an upper bound of the bits that code the decision false.
+// falseBits returns an upper bound of the number of bits that code a false decision.
 func falseBits(c rangecoder.Prob) int { return 17 - bits.Len32(65536-uint32(c.P)) }

@@ -2,32 +2,32 @@ package statesync
 
 import "slices"
 
-// sentStore holds what a sender stores: besides packets, the newest update of each object that the
-// receiver is known to have, which is its baseline. It needs the updates of a packet only until the
-// packet is acked or settled.
+// sentStore holds the packets of a sender and the baseline of each object: the newest update that
+// the receiver is known to have. The updates of a packet are stored only until the packet is acked
+// or settled.
 type sentStore struct {
 	packetStore
 	objects table[sendState]
-	removed table[uint32] // sequence number of the removal that the receiver has, if that is its newest update
-	data    [256][]uint64 // of the baselines, by pages of objects
+	removed table[uint32] // sequence number of the newest acked removal; read only if the object has no baseline
+	data    [256][]uint64 // record.data of the baselines, by high and low byte of the id
 	live    []uint16      // objects that the receiver may have, ascending
 	bases   []update      // baselines by ascending id
 	stale   bool          // sendState.base is not up to date
 	spares  []packet
 }
 
-// sendState is what is stored of an object besides its baseline, of every object that is read in
-// each tick: half a cache line.
+// sendState holds the state of an object apart from its baseline. The sender reads it for every
+// object in each tick; its size is half a cache line.
 type sendState struct {
-	sum            float64   // of the accumulator
+	sum            float64   // accumulated priority
 	movingPriority float64   // priority when the object last moved
-	base           int32     // index + 1 of its baseline in sentStore.bases, perhaps stale, or 0
+	base           int32     // index + 1 of its baseline in sentStore.bases, or 0 if it has none; see sentStore.stale
 	goneSent       uint32    // sequence number + 1 of the last packet with its removal, low bits; or 0
 	bits           [2]uint16 // size of its last update without and with a baseline, in needUnit; or 0
 	live           bool      // the receiver may have the object
-	based          bool      // there is an update that the receiver has, perhaps a removal
+	based          bool      // the receiver has acked an update of the object, possibly a removal
 	rests          bool      // the object is at rest in its baseline
-	compared       bool      // its state at rest was compared with the baseline
+	compared       bool      // the state at rest has been compared with the baseline
 }
 
 // open prepares a packet for coding.
@@ -40,7 +40,7 @@ func (b *sentStore) open(p *packet) {
 
 func (b *sentStore) discard(p *packet, n int) { p.sent, p.data = p.sent[:n], p.data[:n*b.plan.stride] }
 
-// add adds the data of an update to a packet and sets r to it.
+// add adds the data of an update to a packet and sets r to the new record.
 func (b *sentStore) add(p *packet, id uint16, r *record) {
 	n := len(p.data)
 	p.data = slices.Grow(p.data, b.plan.stride)[:n+b.plan.stride]
@@ -48,8 +48,8 @@ func (b *sentStore) add(p *packet, id uint16, r *record) {
 	r.object.ID, r.seq, r.tick = id, uint32(p.seq), uint32(p.tick)
 }
 
-// put stores a copy of a packet, without memory to spare, and empties it. The packet a whole ring
-// older is settled.
+// put stores a compact copy of a packet and empties p. It replaces the packet that is ring older,
+// which is settled by then.
 func (b *sentStore) put(p *packet) {
 	slot := b.packets.Put(p.seq)
 	b.strip(slot)
@@ -64,7 +64,7 @@ func (b *sentStore) put(p *packet) {
 	p.state = nil
 }
 
-// copyOf returns a copy of from, in the memory of to if that has room.
+// copyOf returns a copy of from, in the memory of to if its capacity suffices.
 func copyOf[T any](to, from []T) []T {
 	if cap(to) < len(from) {
 		to = make([]T, 0, len(from)+len(from)/8)
@@ -80,7 +80,7 @@ func (b *sentStore) strip(p *packet) {
 	}
 }
 
-// hold records that the receiver decoded a packet.
+// hold records that the receiver decoded a packet, and makes its updates baselines.
 func (b *sentStore) hold(p *packet) {
 	p.held = true
 	for i := range p.sent {
@@ -94,7 +94,8 @@ func (b *sentStore) hold(p *packet) {
 	b.strip(p)
 }
 
-// setBase sets the baseline of an object to an update, unless there was a newer one.
+// setBase makes an update the baseline of its object. It reports false if the receiver has a newer
+// update.
 func (b *sentStore) setBase(o *sendState, r *update) bool {
 	at, id := int(o.base-1), r.object.ID
 	if b.stale || o.base == 0 {
@@ -132,10 +133,11 @@ func (b *sentStore) setLive(o *sendState, id uint16) {
 	}
 }
 
-// settle sets the oldest packet to which others may refer.
+// settle sets the oldest packet to which others may refer, and discards the updates of settled
+// packets.
 func (b *sentStore) settle(floor uint64) { b.advance(floor, b.strip) }
 
-// clear discards everything. Packets before final are settled.
+// clear discards all packets and baselines. Packets before final are settled.
 func (b *sentStore) clear(final uint64) {
 	for _, p := range b.packets.All() {
 		b.strip(p)
@@ -161,7 +163,7 @@ func (b *sentStore) list() []update {
 	return b.bases
 }
 
-// load sets r to a baseline, by its index.
+// load sets r to the baseline with index at.
 func (b *sentStore) load(at int32, r *record) {
 	r.update = b.bases[at]
 	r.data = b.dataOf(r.object.ID)

@@ -9,7 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
-// Shared is what the senders of all players have in common: the objects of the newest tick and
+// Shared holds the data that the senders of all players share: the objects of the newest tick and
 // their priorities. Its senders may be used at the same time, but not while a method of the Shared
 // is called.
 type Shared struct {
@@ -18,16 +18,16 @@ type Shared struct {
 	tick       int64
 	any        bool // SetTick was called
 	set        *snapshot.Set
-	states     []worldState  // of the objects of the set
-	current    []float64     // their priorities
-	objects    []objectState // the same objects
-	words      []uint64      // packed rows
+	states     []worldState  // by index in set
+	current    []float64     // priorities, by index in set
+	objects    []objectState // by index in set
+	words      []uint64      // packed rows of the objects
 	priorities table[float64]
 	workspaces sync.Pool
-	indices    table[uint16] // index in the set, by object; that of an object which is not there is out of date
+	indices    table[uint16] // index in set by object id; out of date for objects that are not in set
 }
 
-// worldState is what each sender reads of each object.
+// worldState is the part of an object's state that each sender reads in each tick.
 type worldState struct {
 	id    uint16
 	rests bool
@@ -52,8 +52,8 @@ func NewShared(schema *snapshot.Schema, cfg Config) (*Shared, error) {
 }
 
 // SetTick sets the objects of a tick, which must not be before the previous one. set must have the
-// world's schema and not change before the next call. It does what does not depend on the player,
-// once for all senders. An error wraps [ErrTick].
+// world's schema and not change before the next call. It does the work that does not depend on the
+// player once for all senders. An error wraps [ErrTick].
 func (w *Shared) SetTick(tick int64, set *snapshot.Set) error {
 	if w.any && tick < w.tick || !validTick(tick) {
 		return fmt.Errorf("%w: %d after %d", ErrTick, tick, w.tick)

@@ -19,25 +19,25 @@ const (
 
 type packet struct {
 	seq     uint64
-	held    bool // the receiver decoded it: at the sender, as acks report
+	held    bool // the receiver decoded the packet; at the sender, according to acks
 	tick    int64
-	base    uint64      // at the receiver: the packet that it refers to
+	base    uint64      // at the receiver: sequence number of the packet to which it refers
 	updates []*record   // at the receiver: by ascending id, until they are settled
-	sent    []identity  // at the sender: updates, until they are settled
-	data    []uint64    // of sent
-	state   *modelState // models after it, while packets may refer to it
-	inputs  []byte      // those of its newest tick
-	from    int64       // it contains the inputs of ticks from up to, not including, to
+	sent    []identity  // at the sender: updates, until they are acked or settled
+	data    []uint64    // at the sender: record.data of the updates in sent
+	state   *modelState // models after the packet, while other packets may refer to it
+	inputs  []byte      // inputs of its newest tick
+	from    int64       // the packet contains the inputs of ticks [from, to)
 	to      int64
 }
 
-// packetStore holds the packets that one end stores, with the models after each packet to which
-// others may refer.
+// packetStore holds the packets of one end, and the models after each packet to which others may
+// refer.
 type packetStore struct {
 	plan    *plan
 	packets *ringcache.Ring[packet]
-	final   uint64 // packets before it are settled
-	floor   uint64 // no packet refers to one before it
+	final   uint64 // packets before this sequence number are settled
+	floor   uint64 // no new packet refers to a packet before this sequence number
 	states  []*modelState
 }
 
@@ -45,7 +45,7 @@ func (b *packetStore) init(p *plan) { b.plan, b.packets = p, ringcache.New[packe
 
 func (b *packetStore) get(seq uint64) *packet { return b.packets.Get(seq) }
 
-// held reports whether a packet is stored that the receiver decoded.
+// held reports whether a packet is stored and the receiver decoded it.
 func (b *packetStore) held(seq uint64) bool {
 	p := b.packets.Get(seq)
 	return p != nil && p.held
@@ -68,8 +68,8 @@ func (b *packetStore) dropState(p *packet) {
 	p.state = nil
 }
 
-// advance sets the oldest packet to which others may refer, drops the models of older ones, and
-// calls f for those that this settles.
+// advance sets the oldest packet to which others may refer, drops the models of older packets, and
+// calls f for each packet that becomes settled.
 func (b *packetStore) advance(floor uint64, f func(p *packet)) {
 	if floor <= b.floor {
 		return
@@ -89,26 +89,26 @@ func (b *packetStore) advance(floor uint64, f func(p *packet)) {
 	b.final = max(b.final, to)
 }
 
-// baselineStore holds what a receiver stores: besides packets, the newest settled update of each
-// object and those after it. An update is settled when both ends know whether the receiver decoded
-// it. A view determines which updates are baselines.
+// baselineStore holds the packets of a receiver, and the newest settled update of each object with
+// all later updates. An update is settled when both ends know whether the receiver decoded it. A
+// view determines which updates are baselines.
 type baselineStore struct {
 	packetStore
-	known    []uint16       // ids of objects of which some packet had an update, ascending
-	newest   table[*record] // their stored updates, linked by older
+	known    []uint16       // ids of objects with stored updates, ascending
+	newest   table[*record] // stored updates by object id, newest first, linked by older
 	pool     pool
 	lists    [][]*record
 	sweepDue bool // some known objects may be removable
 }
 
-// view is the set of packets whose updates are baselines: those that the receiver decoded, up to
-// the newest one that the sender knows of.
+// view is the set of packets whose updates are baselines: the decoded packets up to the newest one
+// that the sender knows to be decoded.
 type view struct {
 	newest uint64
-	slots  uint64 // by sequence number modulo ring
+	slots  uint64 // bit n%ring is set if packet n is in the view
 }
 
-// clear discards everything. Packets before final are settled.
+// clear discards all packets and updates. Packets before final are settled.
 func (b *baselineStore) clear(final uint64) {
 	for _, p := range b.packets.All() {
 		b.strip(p)
@@ -185,7 +185,8 @@ func (b *baselineStore) discard(p *packet, n int) {
 	p.updates = p.updates[:n]
 }
 
-// put stores a packet and sets *p to an empty one. The packet a whole ring older is settled.
+// put stores a packet and sets *p to an empty one. It replaces the packet that is ring older, which
+// is settled by then.
 func (b *baselineStore) put(p *packet) *packet {
 	slot := b.packets.Put(p.seq)
 	b.strip(slot)
@@ -217,7 +218,8 @@ func (b *baselineStore) settle(floor uint64) {
 	})
 }
 
-// settleRecord discards the updates before r if the receiver has r, and otherwise r.
+// settleRecord settles r. If held is set, it discards the older updates of the object, and
+// otherwise r.
 func (b *baselineStore) settleRecord(r *record, held bool) {
 	newest := b.newest.at(r.object.ID)
 	if held {
@@ -233,7 +235,7 @@ func (b *baselineStore) settleRecord(r *record, held bool) {
 	b.sweepDue = b.sweepDue || *newest == nil || (*newest).gone && (*newest).older == nil
 }
 
-// sweep removes objects without updates, and those whose removal is settled.
+// sweep removes objects without updates and objects whose removal is settled.
 func (b *baselineStore) sweep() {
 	if !b.sweepDue {
 		return
@@ -257,26 +259,26 @@ func (b *baselineStore) strip(p *packet) {
 	}
 }
 
-// record is one update, at either end.
+// record is the update of one object, at either end.
 type record struct {
-	older *record // of the same object, at the receiver
+	older *record // at the receiver: the next older update of the same object
 	data  []uint64
 	update
 }
 
-// update is a record without the state of the object.
+// update is the part of a record without the state of the object.
 type update struct {
-	seq  uint32 // low bits
-	tick uint32 // low bits
+	seq  uint32 // low 32 bits
+	tick uint32 // low 32 bits
 	identity
 }
 
-// identity is the part of an update that is not common to a packet.
+// identity is the part of an update that differs between the updates of a packet.
 type identity struct {
 	object snapshot.Object
 	gone   bool
-	rests  bool // at rest
-	zero   bool // all fields that are zero at rest are zero
+	rests  bool // the object is at rest
+	zero   bool // all fields in plan.zeroAtRest are zero
 }
 
 const slabSize = 32
