@@ -16,8 +16,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// binding is one RPC that the game calls: what it keeps from one server to the next. A [sender] has
-// what belongs to one server.
+// binding is an RPC that the game calls. It holds the state that is kept from one server to the
+// next; a [sender] holds the state of one server.
 type binding struct {
 	cfg        *Config
 	closed     <-chan struct{} // closed by Conn.Close
@@ -27,23 +27,23 @@ type binding struct {
 	schema     *schema.Schema
 	reliable   bool
 	delay      DelayPolicy
-	request    []byte // to bind, without descriptions of fields
+	request    []byte // request to bind, without descriptions of fields
 
-	// mu guards the fields below it, and all senders of the RPC. The methods of sender are called
-	// with it held, unless stated otherwise.
+	// mu guards the fields below, and all senders of the RPC. The caller of a method of sender
+	// holds mu, unless stated otherwise.
 	mu         sync.Mutex
-	at         *sender // at the current server; nil while reconnecting
-	over       error   // why no frame can be sent any more, at any server
-	failed     bool    // Bind returned an error: the game does not use this binding
+	at         *sender // sender at the current server; nil while reconnecting
+	over       error   // final error: no frame can be sent to any server any more
+	failed     bool    // Bind returned an error, so the game does not use this binding
 	frame      *schema.Frame
 	limits     limits
-	owed       float64 // frames by which recent payloads had fewer than limits.every on average
+	owed       float64 // batching debt: frames that recent payloads had too few, against a mean of limits.every
 	redundancy int     // Config.Tuning.Redundancy, or the value of SetRedundancy
-	paced      Pace    // the last report of a jitter buffer, and the counts of all sessions
+	paced      Pace    // last report of a jitter buffer, and counts of all sessions
 	stats      RPCStats
 }
 
-// newRequest returns a request that describes some of the fields, by number.
+// newRequest returns a request to bind with descriptions of the fields with the given numbers.
 func (b *binding) newRequest(describe []int) ([]byte, error) {
 	r := message.BindRequest{
 		RPC: uint8(b.number), Name: b.schema.RPC(), Fingerprint: b.schema.Fingerprint(), Fields: message.FieldHashes(b.schema),
@@ -74,14 +74,15 @@ func (b *binding) newRequest(describe []int) ([]byte, error) {
 	return request, err
 }
 
-// sameAs reports whether another binding asks the server for the same, so that an answer to one is
-// an answer to the other.
+// sameAs reports whether the requests of two bindings are equal, so that an answer to one also
+// answers the other.
 func (b *binding) sameAs(other *binding) bool {
 	return b.schema.Fingerprint() == other.schema.Fingerprint() && b.schema.RateHz() == other.schema.RateHz() &&
 		b.reliable == other.reliable && b.delay == other.delay
 }
 
-// wait returns the server's first answer. After an error the binding is unused.
+// wait waits for the outcome of the first request to bind. After an error the game does not use the
+// binding.
 func (b *binding) wait(ctx context.Context) error {
 	err := b.await(ctx)
 	if err != nil {
@@ -110,7 +111,7 @@ func (b *binding) await(ctx context.Context) error {
 	}
 }
 
-// ask asks the current server to bind the RPC.
+// ask requests the current server to bind the RPC.
 func (b *binding) ask(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -119,11 +120,11 @@ func (b *binding) ask(now time.Time) {
 	}
 }
 
-// answered passes the outcome of the first request to Bind.
+// answered passes the outcome of a request to Bind. Outcomes after the first are dropped.
 func (b *binding) answered(outcome error) {
 	select {
 	case b.answer <- outcome:
-	default: // bound again at another server: nobody waits
+	default: // Bind has returned: the RPC was bound at another server
 	}
 }
 
@@ -138,7 +139,8 @@ func (b *binding) hasFailed() bool {
 	return b.failed
 }
 
-// agreed returns the prior of an answer: the client's, or as a fallback the built-in one.
+// agreed returns the prior that an answer selects: the client's own, or the built-in one as a
+// fallback.
 func (b *binding) agreed(a *message.BindAnswer) (p *prior.Prior, fallback bool, err error) {
 	if err := bindError(b.schema, b.cfg.Tuning.Codec, a); err != nil || a.Reason == message.ReasonDescribe {
 		return nil, false, err
@@ -161,13 +163,14 @@ func (b *binding) refuse(err error) {
 	b.over = err
 }
 
-// use continues at the server of another sender, or of none while the client reconnects. Frames
-// that wait leave first; those that cannot are dropped if the server at which they wait is dead.
+// use makes next the current sender, nil while the client reconnects. The frames that the previous
+// sender holds are sent first. If a reliable frame cannot be sent yet, the previous link's tick
+// retries it, unless that server is dead.
 func (b *binding) use(next *sender, dead bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if before := b.at; before != nil && (next == nil || !before.leave() && dead) {
-		before.stop() // otherwise the link's tick repeats it
+		before.stop() // otherwise the link's tick calls leave again
 	}
 	if b.at = next; next != nil {
 		next.start()
@@ -207,7 +210,7 @@ func (b *binding) ready() (*sender, error) {
 	return s, nil
 }
 
-// ended returns the reason why a link cannot be used any more.
+// ended returns the error of a call on a link that has ended.
 func (b *binding) ended() error {
 	if isClosed(b.closed) {
 		return errClosed
@@ -237,7 +240,8 @@ func (b *binding) framesPerPayload() int {
 	return n
 }
 
-// maxFrames returns the maximum number of new frames in a datagram, which the server is told.
+// maxFrames returns the maximum number of new frames in a datagram. The request to bind contains
+// it.
 func (b *binding) maxFrames() int {
 	switch {
 	case b.reliable:
@@ -250,11 +254,11 @@ func (b *binding) maxFrames() int {
 	return 1
 }
 
-// forgiven is the part of a frame by which binding.owed falls with each frame. Otherwise it would
-// never fall while limits.every is as high as the number of frames that a payload can have.
+// forgiven is subtracted from the batching debt (binding.owed) for each frame sent. Without it, the
+// debt could not shrink while limits.every equals the maximum number of frames in a payload.
 const forgiven = 1. / 8
 
-// countFrames counts the frames of a payload for limits.every. The caller holds b.mu.
+// countFrames updates the batching debt after a payload of n frames. The caller holds b.mu.
 func (b *binding) countFrames(n int) {
 	b.owed += b.limits.every - float64(n)
 	if b.owed > 0 {
@@ -305,7 +309,7 @@ func (b *binding) setRedundancy(n int) {
 	}
 }
 
-// snapshot returns the counts so far, and whether Bind returned an error.
+// snapshot returns the counts so far, and reports whether Bind returned an error.
 func (b *binding) snapshot() (st RPCStats, failed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -351,8 +355,8 @@ func (b *binding) processed(p Processed) (next uint64, ok bool) {
 	return next, ok
 }
 
-// processedIn is processed, and returns the sender of the current session, nil while the client is
-// reconnecting.
+// processedIn is processed, but also returns the sender of the current session. It is nil while the
+// client is reconnecting.
 func (b *binding) processedIn(p Processed) (session *sender, next uint64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

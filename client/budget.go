@@ -14,20 +14,21 @@ const (
 	rateWindow = time.Second
 	// maxEvery is the maximum of limits.every.
 	maxEvery = 4
-	// headroom is the share of the limit that the level below may use if the controller is to
-	// return to it.
+	// headroom is the maximum share of the limit that the expected rate of the level below may
+	// take. Otherwise the controller does not return to that level.
 	headroom = 0.9
 	// minCalm and maxCalm bound the number of consecutive windows with enough headroom before the
-	// controller returns to the level below. Each time that fails within failWindows, the number
-	// doubles.
+	// controller returns to the level below. If the rate exceeds the limit again within failWindows
+	// windows of the return, the number doubles.
 	minCalm     = 3
 	maxCalm     = 60
 	failWindows = 5
 )
 
-// budgetLevels are the limits of each level of a budget. Each reduces the bit rate of the one
-// before: first less redundancy, then fewer datagrams. The last copy goes last: at equal bit rates,
-// fewer datagrams with copies deliver more than many without.
+// budgetLevels holds the limits of each level of a budget. Each level has a lower bit rate than the
+// level before: first by less redundancy, then by fewer datagrams. The last redundant payload is
+// removed last, because at equal bit rates few datagrams with redundancy deliver more than many
+// without.
 var budgetLevels = func() (all []limits) {
 	for n := rpcdelta.MaxRedundancy; n > 2; n-- {
 		all = append(all, limits{n, 1})
@@ -47,14 +48,14 @@ type limits struct {
 type budget struct {
 	configured float64 // Config.Bandwidth in bits/s; 0: none
 	path       float64 // limit of the path in bits/s; 0: none
-	level      int     // in budgetLevels
+	level      int     // index in budgetLevels
 
-	rate     float64 // of the last window, in bits/s
+	rate     float64 // bit rate of the last window, in bits/s
 	overhead float64 // part of rate that is headers of datagrams
-	over     uint64  // bits above the configured limit
+	over     uint64  // number of bits sent above the configured limit
 
-	calm, needed int // consecutive windows with headroom; number that is required
-	trial        int // windows since the controller returned to this level; 0: it did not
+	calm, needed int // consecutive windows with headroom, and the number that is required to return to the level below
+	trial        int // windows since the controller returned to this level; 0 if it did not return
 }
 
 func (b *budget) limits() limits { return budgetLevels[b.level] }
@@ -67,9 +68,8 @@ func (b *budget) limit() float64 {
 	return min(b.configured, b.path)
 }
 
-// gain returns the largest factors by which the headers of datagrams and their contents decrease
-// from the level below to this one. Frames are smaller if they share a payload, but never half as
-// small.
+// gain returns the largest factors by which the bits of headers and contents decrease from the
+// level below to this one. Frames that share a payload are smaller, but at least half as large.
 func gain(level int) (headers, contents float64) {
 	below, at := budgetLevels[level-1], budgetLevels[level]
 	if at.every > below.every {

@@ -16,8 +16,8 @@ import (
 // ackInterval is the minimum time between two datagrams with acks of calls.
 const ackInterval = 100 * time.Millisecond
 
-// Handlers are the RPCs that the server can call at this client: see [Handle]. The zero value has
-// none. It may be used by several connections.
+// Handlers holds the RPCs that the server can call at this client, see [Handle]. The zero value is
+// empty. It may be used by several connections.
 type Handlers struct {
 	mu    sync.Mutex
 	types map[string]callType
@@ -60,7 +60,7 @@ func Handle[T any](h *Handlers, name string, f func(Call[T])) error {
 	return nil
 }
 
-// lookup returns the RPC of a name, or nil and the names that there are.
+// lookup returns the RPC with a name, or nil and the names of all RPCs, nearest first.
 func (h *Handlers) lookup(name string) (callType, []string) {
 	if h == nil {
 		return nil, nil
@@ -75,7 +75,7 @@ func (h *Handlers) lookup(name string) (callType, []string) {
 	return nil, known
 }
 
-// callType is an RPC with its type.
+// callType is a registered RPC.
 type callType interface {
 	schema() *schema.Schema
 	// deliver returns a function that calls the handler.
@@ -104,8 +104,8 @@ func (t *handledType[T]) deliver() func(*rpcdelta.Delivery, *schema.Frame) error
 // incoming is an RPC that the server has bound over a link. It belongs to the goroutine that
 // receives.
 type incoming struct {
-	dec        *rpcdelta.Decoder // nil if it was refused
-	newest     uint64            // packet number
+	dec        *rpcdelta.Decoder // nil if the RPC was refused
+	newest     uint64            // packet number of the newest call
 	reliable   bool
 	conversion *versions.Conversion // from the server's fields; nil if they are the same
 	converted  *schema.Frame

@@ -19,7 +19,7 @@ const (
 	pathBackoff  = 0.75
 	pathIncrease = 1.05
 	// sustained is the number of consecutive windows with a queue, or of consecutive excessive loss
-	// rates, that count as congestion. Fewer are a burst.
+	// rates, that count as congestion. A shorter series is a burst.
 	sustained = 2
 	// excessiveLoss is the share of lost payloads for which redundancy cannot compensate. A smaller
 	// loss without a queue is usual on radio links and has no effect. With a queue, uploads on
@@ -75,7 +75,7 @@ func (c *congestion) step(now time.Time, rate float64, total rpcdelta.DeliverySt
 func (c *congestion) reduce(rate, minimum float64) {
 	limit := max(minimum, pathBackoff*rate)
 	switch {
-	case c.limit == 0 && limit >= rate: // it already sends so little
+	case c.limit == 0 && limit >= rate: // the rate is already at the minimum
 	case c.limit == 0 || limit < c.limit:
 		c.limit = limit
 	}
@@ -94,15 +94,16 @@ func (c *congestion) measureLoss(total rpcdelta.DeliveryStats) {
 	}
 }
 
-// departures remembers when the last payloads of an RPC were sent, to measure round-trip times.
+// departures stores the times at which the last payloads of an RPC were sent, to measure round-trip
+// times.
 type departures struct {
-	sent  *ringcache.Ring[time.Time] // by sequence number
+	sent  *ringcache.Ring[time.Time] // time of sending, by sequence number
 	last  uint16                     // newest payload
 	acked uint16                     // newest payload that was acked
 	any   bool
 }
 
-// maxDepartures is the number of payloads that departures remembers.
+// maxDepartures is the number of payloads whose times are stored.
 const maxDepartures = 128
 
 func newDepartures() departures {
@@ -130,7 +131,7 @@ func (d *departures) take(a *rpcdelta.Ack, now time.Time) time.Duration {
 	return now.Sub(*at)
 }
 
-// reset forgets all payloads.
+// reset discards all times.
 func (d *departures) reset() {
 	d.sent.Reset()
 	d.any = false

@@ -33,37 +33,37 @@ type Conn struct {
 	close         sync.Once
 	work          sync.WaitGroup // goroutines that reconnect
 	subscriptions replication.Subscriptions
-	offers        ratelimit.Bucket // offers of worlds since start; used by the goroutine that receives
-	notices       ratelimit.Bucket // handovers since start; guarded by receiving
+	offers        ratelimit.Bucket // rate limit of offers of worlds; used by the goroutine that receives
+	notices       ratelimit.Bucket // rate limit of handovers; guarded by receiving
 
 	mismatches mismatches
 
-	streamed [2]atomic.Uint64 // bytes of streams sent, received
+	streamed [2]atomic.Uint64 // bytes of streams: sent, received
 
-	// receiving is held while one of the links handles what it received: during a handover there
-	// are two, and the game's callbacks run one at a time.
+	// receiving is held while a link handles received data. During a handover there are several
+	// links, and the game's callbacks must run one at a time.
 	receiving sync.Mutex
 
 	mu          sync.Mutex
-	current     *link         // to the server at which the game plays; nil while reconnecting
-	next        *link         // to another server, to which the client may switch
-	old         []*link       // to servers from which the client has switched
+	current     *link         // link to the server at which the game plays; nil while reconnecting
+	next        *link         // link to another server, to which the client may switch
+	old         []*link       // links to servers from which the client has switched
 	move        *move         // the attempt to continue at another server, or nil
-	addr        string        // of the current server, or of the last or next one, as dialed
+	addr        string        // address of the current server as dialed; while reconnecting, of the last or next one
 	lookAgain   time.Time     // earliest time of the next search for another server
 	abandoned   time.Time     // when the client last gave up a link to a server that it had searched for
-	unanswered  uint64        // bytes that were sent to servers of handovers that did not answer
-	failures    failures      // of handovers
-	gone        error         // why the connection ended for good; nil if it did not
-	stop        func()        // cancels the goroutine that reconnects; nil if there was none
-	wait        time.Duration // before the next attempt to reconnect
-	attempt     int           // to reconnect
+	unanswered  uint64        // bytes of hellos that were sent to servers of handovers and not answered
+	failures    failures      // failed handovers
+	gone        error         // error with which the connection ended for good; nil until then
+	stop        func()        // cancels the goroutine that reconnects; nil before the first one
+	wait        time.Duration // wait before the next attempt to reconnect
+	attempt     int           // number of attempts to reconnect
 	state       session.State
-	events      []session.Event  // not reported yet
+	events      []session.Event  // events that OnEvent has not received yet
 	reporting   bool             // a goroutine reports events
 	bindings    []*binding       // by RPC number; elements of a slice that was read never change
 	redundancy  int              // Config.Tuning.Redundancy, or the value of SetRedundancy
-	messages    ratelimit.Bucket // messages of SendReliable since start
+	messages    ratelimit.Bucket // rate limit of messages to the server
 	lastRequest uint32           // id of the newest request
 	budget      budget
 	meter       meter
@@ -126,8 +126,9 @@ func (c *Conn) addBinding(rpcSchema *schema.Schema, cfg BindConfig) (*binding, e
 	return b, nil
 }
 
-// numberFor returns the number of a new binding: that of an earlier attempt to bind the same RPC in
-// the same way, which the server may have granted, an unused one, or a new one.
+// numberFor returns the number of a new binding. It is the number of a failed attempt to bind the
+// same RPC in the same way, because the server may have bound it; or else a reusable number, or a
+// new one.
 func (c *Conn) numberFor(b *binding) (int, error) {
 	unused := -1
 	for n, other := range c.bindings {
@@ -152,7 +153,7 @@ func (c *Conn) numberFor(b *binding) (int, error) {
 	return 0, fmt.Errorf("a connection has at most %d RPCs", rpcdelta.MaxRPC+1)
 }
 
-// reusable reports whether another RPC can have a number whose Bind failed.
+// reusable reports whether another RPC can use the number n, whose Bind failed.
 func (c *Conn) reusable(n int) bool {
 	for _, l := range []*link{c.current, c.next} {
 		if l != nil && !l.senders[n].reusable() {
@@ -229,7 +230,7 @@ func (c *Conn) Flush() error {
 func (c *Conn) Close() error {
 	c.close.Do(func() {
 		for _, b := range c.all() {
-			_ = b.flush() // nothing can be done about an error
+			_ = b.flush() // the connection ends anyway
 		}
 		_ = c.Flush()
 		c.mu.Lock()
@@ -349,8 +350,7 @@ func (c *Conn) Stats() Stats {
 	return out
 }
 
-// rtts returns the lowest round-trip time that was measured lately, and the smoothed one; 0 if none
-// was measured.
+// rtts returns the lowest recent round-trip time and the smoothed one, or 0 if none was measured.
 func (c *Conn) rtts() (lowest, smoothed time.Duration) {
 	l := c.link()
 	if l == nil {
@@ -385,8 +385,8 @@ func (c *Conn) note(e session.Event) {
 	}
 }
 
-// report calls Config.OnEvent with the events that were recorded, in order. If another goroutine
-// does that already, it is left to it. The caller does not hold c.mu.
+// report calls Config.OnEvent with the events that were recorded, in order. If another goroutine is
+// reporting already, that one reports them. The caller does not hold c.mu.
 func (c *Conn) report() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -406,7 +406,7 @@ func (c *Conn) report() {
 func (c *Conn) reportEvent(e session.Event) {
 	c.mu.Unlock()
 	defer c.mu.Lock()
-	_ = c.guarded(func() error { // which logs the panic
+	_ = c.guarded(func() error { // guarded logs a panic
 		c.cfg.OnEvent(e)
 		return nil
 	})
@@ -454,7 +454,7 @@ func (c *Conn) noteMismatches() {
 	}
 }
 
-// worldReport handles what a subscription found in an offer.
+// worldReport handles the differences or the error that a subscription found in an offer.
 func (c *Conn) worldReport(world string, d message.Differences, err error) {
 	if err != nil {
 		c.cfg.Logger.Warn("world refused", "world", world, "error", err)
@@ -463,12 +463,12 @@ func (c *Conn) worldReport(world string, d message.Differences, err error) {
 	c.mismatches.add(&MismatchError{World: world, Here: d.Answering, There: d.Asking})
 }
 
-// panicReason is what the server is told. It does not contain the value of the panic, which may be
-// about the client's internals.
+// panicReason is the text that the server receives. It does not contain the value of the panic,
+// which may reveal internals of the client.
 const panicReason = "internal client error"
 
-// guarded calls f, which may decode what the current server has offered, and returns its error. If
-// f panics, the session ends. The caller holds no lock.
+// guarded calls f, which may decode data of the current server, and returns its error. If f panics,
+// the session ends. The caller holds no lock.
 func (c *Conn) guarded(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -49,7 +49,8 @@ const (
 	maxHellos  = 3
 	// helloBytes is the size of a hello without a message, with the headers of IP and UDP.
 	helloBytes = 64 + 28
-	// refunded is the part of a handover's cost that is refunded when the handover completes.
+	// refunded is the part of a handover's cost in handoverRate that is refunded when the handover
+	// completes.
 	refunded = 7. / 8
 	// failuresEvery is the minimum time between two log records of handovers that failed.
 	failuresEvery = time.Minute
@@ -71,36 +72,36 @@ type failures struct {
 // move is the attempt to continue at another server while the client plays. Its fields do not
 // change, except those that Conn.mu guards.
 type move struct {
-	notice message.HandoverNotice // of a handover; zero in a search
+	notice message.HandoverNotice // notice of the handover; zero in a search
 	reader *streams.Reader        // reader of the payload; nil in a search
 	until  time.Time              // time at which the handover fails
 	cancel context.CancelFunc     // ends dialing
 
 	// Guarded by Conn.mu:
-	connected time.Time // when Conn.next was connected
+	connected time.Time // time at which Conn.next was connected
 	payload   bool      // the other server has the payload
-	ready     time.Time // when everything but worlds was ready; zero: it is not
+	ready     time.Time // time at which everything except worlds was ready; zero until then
 }
 
 // searches reports whether the client moves because its server does not answer.
 func (m *move) searches() bool { return m.reader == nil }
 
-// offered is a handover of a link's server.
+// offered is a handover that a link's server has announced.
 type offered struct {
 	notice *message.HandoverNotice
 	reader *streams.Reader // nil until the payload was received
 	data   []byte
 }
 
-// parting is the end of the session with an old server.
+// parting is the state of the end of the session with an old server.
 type parting struct {
 	since time.Time
 
 	// For a handover:
-	to      *link           // link to the other server, which still needs the release; nil: it has it
+	to      *link           // link to the other server while that still needs the release; otherwise nil
 	reader  *streams.Reader // reader of the payload
 	asked   bool            // the release was requested
-	release []byte          // nil: not received yet
+	release []byte          // release; nil until it is received
 }
 
 // handover handles a message Handover: a notice, or the release by an old server.
@@ -139,7 +140,7 @@ func (c *Conn) receivePayload(l *link, r *streams.Reader, data []byte, err error
 
 var errPayload = fmt.Errorf("client: %w: the payload is not that of the notice", session.ErrHandover)
 
-// follow begins a handover once its notice and payload have arrived.
+// follow begins the announced handover if both its notice and its payload have arrived.
 func (c *Conn) follow(l *link) {
 	o := l.offer
 	if o.notice == nil || o.reader == nil {
@@ -171,7 +172,7 @@ func (c *Conn) failed(n *message.HandoverNotice, err error) {
 	}
 }
 
-// begin begins a move, in place of an earlier one. dial connects to another server.
+// begin begins a move and cancels an earlier one. dial connects to another server.
 func (c *Conn) begin(m *move, dial func() error) {
 	c.mu.Lock()
 	before := c.move
@@ -234,7 +235,7 @@ func (c *Conn) dialServers(ctx context.Context, own netip.Addr, m *move, data []
 }
 
 // spendHellos returns the number of hellos that the client may send to a server that has not
-// answered, and counts them: to all such servers it sends no more bytes than it has received.
+// answered, and counts them. The bytes sent to all such servers never exceed the received bytes.
 func (c *Conn) spendHellos() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -247,7 +248,7 @@ func (c *Conn) spendHellos() int {
 	return int(n)
 }
 
-// refundHellos is called when the server has answered.
+// refundHellos subtracts n hellos from that count when the server has answered.
 func (c *Conn) refundHellos(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -289,7 +290,7 @@ func (c *Conn) prepare(m *move, next *link, data []byte) error {
 			return nil
 		}
 	}
-	if orphan { // there is nothing to wait for
+	if orphan { // the current server is gone already
 		c.switchTo(next, time.Now())
 	}
 	return nil
@@ -315,7 +316,7 @@ func (c *Conn) abandon(m *move, err error) {
 	c.move, c.next = nil, nil
 	m.cancel()
 	if m.searches() {
-		c.abandoned = time.Now() // its session may still replace the current one
+		c.abandoned = time.Now() // the session of that link may still replace the current one
 	} else {
 		c.failed(&m.notice, err)
 	}
@@ -371,10 +372,10 @@ func (c *Conn) trySwitch(now time.Time) {
 	}
 }
 
-// worldsReady reports whether the worlds of the other server have arrived sufficiently. since is
-// the time at which all else was ready. It waits only briefly for worlds that the other server may
-// not offer, and never beyond switchWait. If the client's server is dead, it does not wait: the
-// view shows that server's last state until the new one is complete.
+// worldsReady reports whether enough of the worlds of the other server has arrived to switch. since
+// is the time at which everything else was ready. It waits only briefly for worlds that the other
+// server may not offer, and never beyond switchWait. If the client's server is dead, it does not
+// wait: the view shows that server's last state until the new one is complete.
 func (m *move) worldsReady(next *link, since, now time.Time) bool {
 	switch next.worlds.Prepared(now) {
 	case replication.Complete:
@@ -445,7 +446,7 @@ func (c *Conn) part(old *link, now time.Time) {
 	p := &old.parting
 	switch {
 	case p.to == nil:
-	case !p.to.isCurrent(): // the client plays elsewhere
+	case !p.to.isCurrent(): // the client has switched again
 		p.to = nil
 		p.reader.Finish(true)
 	case !p.asked:
@@ -466,8 +467,8 @@ func (c *Conn) part(old *link, now time.Time) {
 
 var errUnreleased = fmt.Errorf("client: %w: the former server did not release the client in time", session.ErrHandover)
 
-// passRelease passes the release, if it has arrived, to the other server, which then lets the
-// client play.
+// passRelease forwards the release, if it has arrived, to the other server, which then accepts the
+// client's calls.
 func (c *Conn) passRelease(p *parting) {
 	if p.to == nil || p.release == nil {
 		return
@@ -479,7 +480,7 @@ func (c *Conn) passRelease(p *parting) {
 	}
 }
 
-// endUnreleased ends the session with the other server, which does not let the client play. The
+// endUnreleased ends the session with the other server, which never received the release. The
 // client reconnects.
 func (c *Conn) endUnreleased(p *parting, err error) {
 	to := p.to
@@ -490,8 +491,8 @@ func (c *Conn) endUnreleased(p *parting, err error) {
 	to.own.CloseWith(session.ErrQuit, "")
 }
 
-// endHandover ends a handover by a server whose session has ended: if it has not released the
-// client, nobody is left to do so.
+// endHandover ends a handover by a server whose session has ended: without its release, the other
+// server would never accept the client's calls.
 func (c *Conn) endHandover(l *link, err error) {
 	err = fmt.Errorf("client: %w: the session with the former server has ended: %w", session.ErrHandover, err)
 	c.passRelease(&l.parting)

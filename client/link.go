@@ -16,16 +16,17 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// link has all that belongs to one server: the transport connection, the RPCs and worlds of the
-// server, its streams, and what measures the path to it. It is in turn not yet in use, Conn.next
-// when all can be prepared for the switch, Conn.current, and after another switch in Conn.old.
+// link holds the state of the client at one server: the transport connection, RPCs, worlds,
+// streams, and the measurements of the path. After it has opened, it is Conn.next while the switch
+// to the server is prepared, then Conn.current, and after a switch to another server an element of
+// Conn.old.
 //
-// Its methods that implement [endpoint.Handler] hold Conn.receiving, and so may read what it
+// Methods that implement [endpoint.Handler] hold Conn.receiving and may read the fields that it
 // guards.
 type link struct {
 	*Conn
 	own    *endpoint.Conn // nil until Opened
-	addr   string         // as dialed
+	addr   string         // address as dialed
 	tag    int            // size of the AEAD tags in bytes
 	opened time.Time
 
@@ -38,7 +39,7 @@ type link struct {
 	lost       error // why the session ended; nil while it continues
 	cause      error // why the client ended the session itself
 
-	worlds  *replication.Worlds // what the server sends of worlds
+	worlds  *replication.Worlds // worlds that the server sends
 	streams *streams.Mux
 	out     outbox
 
@@ -47,11 +48,11 @@ type link struct {
 	silence    silence
 	nextFlush  time.Time
 	calls      []*incoming   // RPCs that the server has bound, by number
-	callsAcked time.Duration // when acks of them were last sent, since start
+	callsAcked time.Duration // time from Conn.start to the last acks of calls
 	offer      offered       // handover that the server has begun
-	held       [][]byte      // reliable messages before the switch
+	held       [][]byte      // reliable messages that arrived before the switch
 	heldSize   int
-	parting    parting // of an old link
+	parting    parting // state of an old link
 
 	onAnswer func() // called when the server answers during the handshake; may be nil
 }
@@ -91,8 +92,8 @@ func (l *link) Opened(own *endpoint.Conn) {
 	})
 }
 
-// Closed ends what the server had begun. If it is the current one, the client switches to the next
-// one or reconnects.
+// Closed ends the server's streams, worlds and handovers. If the link is the current one, the
+// client switches to the next link or reconnects.
 func (l *link) Closed(_ *endpoint.Conn, err error) {
 	l.receiving.Lock()
 	defer l.receiving.Unlock()
@@ -104,7 +105,7 @@ func (l *link) Closed(_ *endpoint.Conn, err error) {
 	l.end(l, err)
 }
 
-// ending returns why the session has ended, if the transport's reason is err.
+// ending returns the reason for the end of the session, given the transport's reason err.
 func (l *link) ending(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +121,7 @@ func (l *link) ending(err error) error {
 // Panicked ends the session after a panic of a decoder of the server's data, or of a callback of
 // the game. The transport calls it.
 func (l *link) Panicked(_ *endpoint.Conn, v any, stack []byte) {
-	_ = l.panicked(l, v, stack) // which becomes the reason of the end
+	_ = l.panicked(l, v, stack) // the error becomes the reason of the end
 }
 
 // guard calls f, a callback of the game, and ends the session if it panics. The caller holds no
@@ -152,7 +153,7 @@ func (l *link) Tick(now time.Time) {
 	l.trySwitch(now)
 }
 
-// tick is Tick of the current link.
+// tick does the work of Tick for the current link only.
 func (l *link) tick(now time.Time) {
 	quality, measured := l.regulate(now)
 	for _, world := range l.worlds.Unoffered(now) {
@@ -215,7 +216,7 @@ func (l *link) sender(n int) *sender {
 	return nil
 }
 
-// leave makes all senders leave. It reports whether all have left.
+// leave ends the use of all senders. It reports whether none has a payload left to send.
 func (l *link) leave() bool {
 	left := true
 	for _, s := range l.allSenders() {
@@ -242,8 +243,8 @@ func (l *link) flushDue(now time.Time) {
 	l.own.Wake(l.nextFlush)
 }
 
-// regulate measures the bit rates and the quality of the path, and applies the limits of
-// configuration and path, once per rateWindow. It reports whether that was due.
+// regulate measures the bit rates and the quality of the path once per rateWindow, and applies the
+// limits of the configuration and of the path. due reports whether the window was over.
 func (l *link) regulate(now time.Time) (q session.Quality, due bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -284,10 +285,10 @@ func (l *link) noteSilence(now time.Time) {
 	}
 }
 
-// shutDown handles the server's announcement that it is about to shut down, or for an old link that
-// it has nothing left. The client then sends the held frames, but nothing new, waits for the acks
-// of everything that it sent reliably, for the answers to its requests and the end of its streams,
-// and ends the session. It reconnects as after a loss.
+// shutDown handles the server's announcement that it is about to shut down, or on an old link that
+// it has nothing left to send. The client sends the held frames and nothing new. It waits for the
+// acks of all reliable messages, the answers to its requests and the end of its streams. Then it
+// ends the session, and reconnects as after a loss.
 func (l *link) shutDown() {
 	l.mu.Lock()
 	announced := l.leaving
@@ -317,7 +318,8 @@ func (l *link) continueLeaving(now time.Time) {
 	l.own.CloseWith(session.ErrShutdown, "")
 }
 
-// busy reports whether something is on its way that the session must not end before.
+// busy reports whether messages, requests or streams are in flight for which the end of the session
+// must wait.
 func (l *link) busy() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -44,8 +44,8 @@ func (l *link) bindCall(b []byte) error {
 	return nil
 }
 
-// newIncoming binds an RPC as requested, or sets the reason of the answer. An error means that no
-// server sends the request.
+// newIncoming binds an RPC as requested, or sets the reason for the refusal in a. It returns an
+// error if no correct server sends such a request.
 func (l *link) newIncoming(r *message.BindRequest, a *message.BindAnswer) (*incoming, error) {
 	in := &incoming{reliable: r.Reliable}
 	t, known := l.cfg.Handlers.lookup(r.Name)
@@ -98,7 +98,7 @@ func (l *link) newIncoming(r *message.BindRequest, a *message.BindAnswer) (*inco
 }
 
 // call handles a payload with unreliable calls of the server, in a datagram of that packet number.
-// It ignores RPCs that were refused, and calls that overtake the request to bind.
+// It ignores calls of RPCs that were refused, and calls that arrive before the request to bind.
 func (l *link) call(b []byte, number uint64) error {
 	n, err := rpcdelta.PeekRPC(b)
 	switch {
@@ -111,7 +111,7 @@ func (l *link) call(b []byte, number uint64) error {
 		return errUnbound
 	}
 	in := l.calls[n]
-	if number+shortReach <= in.newest { // its sequence number could be that of a newer one
+	if number+shortReach <= in.newest { // the short sequence number is ambiguous
 		l.count(&l.stats.CallsDropped, 1)
 		return nil
 	}
@@ -131,8 +131,8 @@ const shortReach = 64
 
 var errUnbound = fmt.Errorf("%w: a frame of an RPC that is not bound", message.ErrMalformed)
 
-// reliableCall handles a payload with a reliable call. Those of an RPC that was refused are
-// ignored: the server may not know yet.
+// reliableCall handles a payload with a reliable call. Calls of a refused RPC are ignored, because
+// the refusal may not have reached the server yet.
 func (l *link) reliableCall(b []byte) error {
 	n, err := rpcdelta.PeekRPC(b)
 	switch {
@@ -160,10 +160,10 @@ func (l *link) decode(in *incoming, b []byte) error {
 	return err
 }
 
-// ackCalls sends the acks of the server's calls that are worth a datagram.
+// ackCalls sends acks of the server's calls, if their use justifies a datagram.
 func (l *link) ackCalls(now time.Time) {
 	due, pays := false, false
-	overhead := 8 * (endpoint.IPSize + endpoint.HeaderSize + l.own.Suite().Overhead() + 1) // bits around acks
+	overhead := 8 * (endpoint.IPSize + endpoint.HeaderSize + l.own.Suite().Overhead() + 1) // bits of a datagram besides the acks
 	for _, in := range l.calls {
 		if in.dec != nil && in.dec.AckDue() {
 			due, pays = true, pays || in.dec.AckPays(overhead, 0)

@@ -17,8 +17,9 @@ import (
 
 var _ endpoint.Handler = (*link)(nil)
 
-// Datagram handles an unreliable message: acks, answers to bind, replication streams, and calls and
-// messages for the game, which arrive there only from servers at which it plays or has played.
+// Datagram handles an unreliable message: acks, answers to requests to bind, replication streams,
+// calls, and messages for the game. The game gets calls and messages only from servers to which the
+// client has switched.
 func (l *link) Datagram(_ *endpoint.Conn, b []byte, at time.Time) {
 	l.receiving.Lock()
 	defer l.receiving.Unlock()
@@ -52,7 +53,7 @@ func (l *link) Datagram(_ *endpoint.Conn, b []byte, at time.Time) {
 	}
 }
 
-// acksAlone counts a datagram of acks alone.
+// acksAlone counts a datagram that contains only acks.
 func (l *link) acksAlone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,8 +61,8 @@ func (l *link) acksAlone() {
 	l.stats.AckAEADBytes += uint64(l.tag)
 }
 
-// acks applies consecutive acks. An invalid one does not keep those of other RPCs after it from
-// being used. It returns the last error.
+// acks applies consecutive acks. After an invalid ack, the acks of other RPCs are still applied. It
+// returns the last error.
 func (l *link) acks(b []byte, at time.Time) (bad error) {
 	l.count(&l.stats.AckBytes, 1+len(b))
 	for len(b) > 0 {
@@ -83,7 +84,7 @@ func (l *link) acks(b []byte, at time.Time) (bad error) {
 	return bad
 }
 
-// slack applies reports about jitter buffers, and the acks that follow them.
+// slack applies reports about jitter buffers and the acks after them.
 func (l *link) slack(b []byte, now time.Time) error {
 	var buf [message.MaxBuffered]message.Buffered
 	reports, acks, err := message.ParseSlack(buf[:0], b)
@@ -106,7 +107,7 @@ func (l *link) withAcks(t message.Type, b []byte, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	l.count(&l.stats.AckBytes, 1) // the length
+	l.count(&l.stats.AckBytes, 1) // the length byte
 	if t == message.WithSlack {
 		err = l.slack(acks, now)
 	} else {
@@ -220,7 +221,7 @@ func (l *link) answered(b []byte) error {
 	return nil
 }
 
-// hold keeps a reliable message until the switch.
+// hold stores a reliable message until the switch to this server.
 func (l *link) hold(b []byte) error {
 	if l.heldSize += len(b) + messageOverhead; l.heldSize > maxHeldBytes {
 		return fmt.Errorf("%w: more than %d bytes of messages before the switch", session.ErrProtocol, maxHeldBytes)

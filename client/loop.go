@@ -30,8 +30,8 @@ const maxCatchUp = 150 * time.Millisecond
 // Loop corrects the prediction. The server must register the RPC with ds.ForPrediction.
 //
 // A Loop continues in a new session of the connection and after a handover: inputs that only the
-// previous session's server has received are forgotten, and the prediction continues from the first
-// state of the new one. While the client is reconnecting, ticks pass without input.
+// previous server has received are discarded, and the prediction continues from the first state of
+// the new server. While the client is reconnecting, ticks pass without input.
 //
 // After NewLoop nothing is allocated, apart from fields coded as msgpack. Not safe for concurrent
 // use.
@@ -39,15 +39,15 @@ type Loop[S, I any] struct {
 	stream   *Stream[I]
 	cfg      LoopConfig[S, I]
 	me       *predict.Predictor[S, I]
-	interval time.Duration // of ticks at the normal pace
+	interval time.Duration // interval of ticks at the normal pace
 	next     time.Time     // when the next tick is due; zero before the first one
 	session  *sender
-	dropped  uint64 // inputs that had been dropped when the session began
-	tick     uint64 // of the last state
-	id       uint32 // of the player's object in it
+	dropped  uint64 // number of dropped inputs when the session began
+	tick     uint64 // tick of the last state of the server
+	id       uint32 // id of the player's object in that state
 	known    bool   // the server's state is known in this session
-	passed   uint64 // tick of the state that Correct got last
-	former   uint64 // passed when the session began
+	passed   uint64 // tick of the last state that was passed to Correct
+	former   uint64 // value of passed when the session began
 	input    I      // scratch of run
 	stats    LoopStats
 }
@@ -77,8 +77,8 @@ func NewLoop[S, I any](stream *Stream[I], start S, cfg LoopConfig[S, I]) (*Loop[
 
 // Advance runs the ticks that are due at now, and returns when the next one is due. Call it then,
 // or once in each frame drawn, with [time.Now]. If it is called late, it runs the missed ticks at
-// once; if it is more than 150 ms late, it skips them. It ends at the first error of a tick: that
-// of [Stream.Send], except ErrReconnecting. The loop remains usable.
+// once; if it is more than 150 ms late, it skips them. It returns the first error of [Stream.Send]
+// other than ErrReconnecting, without running further ticks. The loop remains usable.
 func (l *Loop[S, I]) Advance(now time.Time) (next time.Time, err error) {
 	if l.next.IsZero() {
 		l.next = now

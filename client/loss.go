@@ -1,13 +1,13 @@
 package client
 
-// lossDecay is the part of its weight that a datagram keeps for the measured loss after a window of
-// one second.
+// lossDecay is the factor by which the weight of a datagram in the measured loss decreases per
+// window of one second.
 const lossDecay = 0.9
 
 // recentLoss measures the packet loss of the last seconds of a link.
 type recentLoss struct {
-	totalLost, totalArrived uint64  // at the end of the last window
-	lost, arrived           float64 // decaying
+	totalLost, totalArrived uint64  // totals at the end of the last window
+	lost, arrived           float64 // decaying sums
 }
 
 // step ends a window, with the totals of the link, and returns the loss.

@@ -62,14 +62,14 @@ func (e *MismatchError) Unwrap() error {
 	return nil
 }
 
-// mismatches are those of a connection. It may be used with any lock held.
+// mismatches collects the mismatches of a connection. Its methods may be called with any lock held.
 type mismatches struct {
 	mu   sync.Mutex
-	told map[string]struct{} // texts of those that were added
-	list []*MismatchError    // not noted yet
+	told map[string]struct{} // texts of all mismatches that were added
+	list []*MismatchError    // mismatches that take has not returned yet
 }
 
-// add adds a mismatch, unless the same was added before.
+// add adds a mismatch, unless one with the same text was added before or there are maxMismatches.
 func (m *mismatches) add(e *MismatchError) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,7 +104,7 @@ func fieldNames(descriptions []string) (names []string) {
 	return names
 }
 
-// addDifferences adds what only one end has of a type of objects, with a prefix before the names.
+// addDifferences adds the names that only one end has in a type of objects, each with a prefix.
 func addDifferences(d *message.Differences, prefix string, there, here []string) {
 	d.Asking = appendMissing(d.Asking, prefix, there, here)
 	d.Answering = appendMissing(d.Answering, prefix, here, there)

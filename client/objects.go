@@ -13,27 +13,27 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// objects are the objects of one type of a world.
+// objects holds the objects of one type of a world.
 type objects[T any] struct {
 	cfg     SnapshotConfig[T]
 	name    string
 	own     *snapshot.Type[T]
 	created time.Time // interpolation uses times since then
-	latest  sync.Once // the first call of Latest
+	latest  sync.Once // done by the first call of Latest
 	adapter interpolate.Adapter[T]
 	// aliased means that T has byte slices, which are restored in place: objects in scratch and in
 	// the buffer may share them.
 	aliased bool
 
-	// Of the goroutine that receives:
-	feed    *feed[T] // of the current server
+	// Used only by the goroutine that receives:
+	feed    *feed[T] // feed of the current server
 	scratch Snapshot[T]
-	fresh   bool // scratch is to be delivered
+	fresh   bool // scratch contains a snapshot that is not delivered yet
 
 	mu     sync.Mutex
 	world  *replication.Subscription // nil before the subscription
-	shown  *feed[T]                  // the feed with the newest snapshot: an earlier one until feed has one
-	reader *snapshot.Type[T]         // that of shown, for callers of Latest
+	shown  *feed[T]                  // feed with the newest snapshot: the previous server's until feed has a snapshot
+	reader *snapshot.Type[T]         // clone of shown.typ for callers of Latest
 	wanted bool                      // Latest was called
 	buffer *interpolate.Buffer[T]
 }
@@ -41,14 +41,14 @@ type objects[T any] struct {
 // feed receives the objects of one type from one server.
 type feed[T any] struct {
 	*objects[T]
-	typ    *snapshot.Type[T] // own, or the server's version
-	fields []string          // of typ
+	typ    *snapshot.Type[T] // own, or own.From the server's version
+	fields []string          // names of the fields of typ
 	tickHz float64
 	newest newestSnapshot // guarded by objects.mu
 }
 
 type newestSnapshot struct {
-	any      bool          // there is one
+	any      bool          // a snapshot is stored
 	set      *snapshot.Set // a copy, unless pending is set
 	pending  *snapshot.Set // the decoder's set, unchanged until the next Decode returns
 	tick     uint64
@@ -151,7 +151,7 @@ func (r *objects[T]) deliver() {
 	}
 }
 
-// want copies the newest snapshot, from now on each one. Receive must not run.
+// want copies the newest snapshot now and each later one. It must not run during Receive.
 func (r *objects[T]) want() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,7 +192,7 @@ func (f *feed[T]) begin(o *replication.Offer) error {
 	return nil
 }
 
-// show makes the feed that of the current server, and passes on its newest snapshot.
+// show makes f the feed of the current server, and passes its newest snapshot to the game.
 func (f *feed[T]) show() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -206,7 +206,7 @@ func (f *feed[T]) show() {
 	}
 }
 
-// receive passes a snapshot to all its users, if the server is the current one.
+// receive stores a snapshot, and passes it to the game if the server is the current one.
 func (f *feed[T]) receive(tick uint64, set *snapshot.Set, ages []uint64, processed Processed, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -227,7 +227,8 @@ func (f *feed[T]) receive(tick uint64, set *snapshot.Set, ages []uint64, process
 	}
 }
 
-// pass passes a snapshot to the users of the objects, Latest excepted. The caller holds objects.mu.
+// pass passes a snapshot to Handle and the interpolation buffer, but not to Latest. The caller
+// holds objects.mu.
 func (f *feed[T]) pass(tick uint64, set *snapshot.Set, ages []uint64, processed Processed, at time.Time, late bool) {
 	r := f.objects
 	if r.shown != f {
@@ -259,8 +260,8 @@ func (f *feed[T]) keep() {
 // keepNewest copies the newest snapshot. The caller holds objects.mu.
 func (f *feed[T]) keepNewest() { f.newest.keep(f.typ.Schema()) }
 
-// end keeps the newest snapshot until the first one of another feed. The calls that it contains are
-// those of an earlier session.
+// end keeps the newest snapshot until another feed has one. Its Processed becomes invalid, because
+// it counts calls of a session that has ended.
 func (f *feed[T]) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,19 +18,19 @@ type outbox struct {
 	bundle message.Bundler
 	frames [rpcdelta.MaxRPC + 1]int // new frames of each RPC in the bundle
 
-	worlds *replication.Worlds // whose acks precede payloads
-	sent   atomic.Uint64       // datagrams with payloads
+	worlds *replication.Worlds // worlds whose acks precede the payloads in a datagram
+	sent   atomic.Uint64       // number of datagrams with payloads
 }
 
-// post sends a payload or bundle in a datagram, in front of it acks of worlds.
+// post sends a payload or bundle in a datagram, preceded by acks of worlds if they are due.
 func (o *outbox) post(message []byte) error {
 	o.sent.Add(1)
 	return o.worlds.SendWithAcks(message, time.Now())
 }
 
-// add adds a payload of an RPC with that number of new frames. If it does not fit, the collected
-// payloads are sent first. It reports whether the payload follows another one in its datagram, and
-// how many bytes it takes there besides its own.
+// add adds a payload of an RPC that contains the given number of new frames. If it does not fit,
+// the collected payloads are sent first. shared reports whether the payload follows another one in
+// its datagram. extra is its overhead in the bundle, in bytes.
 func (o *outbox) add(rpc int, payload []byte, frames int) (shared bool, extra int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

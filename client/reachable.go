@@ -4,7 +4,7 @@ import (
 	"net/netip"
 )
 
-// scope is a range of addresses by who can reach them.
+// scope classifies an address by the hosts that can reach it.
 type scope uint8
 
 const (
@@ -19,7 +19,7 @@ var (
 	sharedSpace = netip.MustParsePrefix("100.64.0.0/10") // behind a provider's NAT
 	siteLocal   = netip.MustParsePrefix("fec0::/10")
 	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
-	reserved    = netip.MustParsePrefix("240.0.0.0/4") // with the broadcast address
+	reserved    = netip.MustParsePrefix("240.0.0.0/4") // includes the broadcast address
 )
 
 func scopeOf(a netip.Addr) scope {

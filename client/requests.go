@@ -1,6 +1,7 @@
 package client
 
-// requests are those that wait for an answer of a link's server, by id. Conn.mu guards them.
+// requests holds the requests that wait for an answer of a link's server, by id. Conn.mu guards
+// them.
 type requests map[uint32]chan<- answer
 
 type answer struct {

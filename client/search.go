@@ -14,30 +14,31 @@ import (
 // dialWait is the time for which the client tries one address of another server.
 const dialWait = 5 * time.Second
 
-// searchWait is the time after which a search for a server asks for another one. On long paths it
-// is two round trips: the first hello to a server, or the answer, may have been lost. After a
-// server's first answer it is twice as long: that server runs.
+// searchWait is the time after which a search requests the assignment of another server. On long
+// paths it is two round trips, because the first hello to a server or the answer may have been
+// lost. After the first answer of a server, which is then known to run, it is twice as long.
 const searchWait = 200 * time.Millisecond
 
-// soonAttempts is the number of attempts at that interval. From then on it doubles.
+// soonAttempts is the number of attempts at the interval searchWait. From then on the interval
+// doubles.
 const soonAttempts = 4
 
-// search is a search for a server that answers. The server that it gets may be down too, so it asks
-// for another one while none has answered, and keeps on trying the former: it may be slow, or the
-// answer was lost. The first server that answers ends the attempts at those that have not: before
-// its answer a server has not seen the token, so that no two sessions of the client begin.
+// search is a search for a server that answers. The assigned server may be down too, so the search
+// requests others while none has answered. It continues the earlier attempts, because a server may
+// be slow or its answer lost. The first server that answers ends the attempts at all others. These
+// have not seen the token, so at most one session begins.
 type search struct {
 	c    *Conn
 	move *move
 
 	mu       sync.Mutex
 	attempts []*attempt
-	answered time.Time // the last first answer of a server
+	answered time.Time // time at which a server last answered for the first time
 }
 
 func newSearch(c *Conn, m *move) *search { return &search{c: c, move: m} }
 
-// attempt is an attempt to connect to one server. search.mu guards what follows cancel.
+// attempt is an attempt to connect to one server. search.mu guards the fields after cancel.
 type attempt struct {
 	*search
 	cancel   context.CancelFunc
@@ -101,7 +102,7 @@ func (s *search) run(ctx context.Context) error {
 			if err == nil {
 				return nil
 			}
-			if !errors.Is(err, errTried) { // the attempt that continues has the cause
+			if !errors.Is(err, errTried) { // the attempt that continues reports the cause
 				errs = append(errs, err)
 			}
 		case now := <-next:
@@ -123,7 +124,7 @@ var (
 	errNoAnswer     = fmt.Errorf("client: %w: no answer within %v; check that the server runs and that its UDP port can be reached", session.ErrTimeout, dialWait)
 )
 
-// hears reports whether the current server has answered lately.
+// hears reports whether the current server has answered recently.
 func (s *search) hears(now time.Time) bool {
 	link := s.c.link()
 	return link != nil && link.own.Silence(now) < maxSilence
@@ -162,7 +163,7 @@ func (a *attempt) end() {
 	a.server = ""
 }
 
-// answer ends the attempts at servers that have not answered, after one that has.
+// answer is called when the server answers. It ends the attempts at servers that have not answered.
 func (a *attempt) answer() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -29,8 +29,8 @@ const (
 	queuedRetry = endpoint.DefaultTick
 )
 
-// requestWait returns that wait over a path with that round-trip time, 0 if it is not known yet. It
-// grows by half with each unanswered request.
+// requestWait returns the wait before a request to bind is repeated. rtt is the round-trip time of
+// the path, 0 if unknown. The wait grows by half with each unanswered request.
 func requestWait(rtt time.Duration, unanswered int) time.Duration {
 	if rtt == 0 {
 		return maxRequestWait
@@ -49,7 +49,7 @@ type sender struct {
 	*binding
 	link *link
 
-	request   []byte // to bind
+	request   []byte // request to bind
 	described []int  // fields that the request describes
 	asked     time.Time
 	pending   int  // unanswered requests
@@ -61,7 +61,7 @@ type sender struct {
 	buf        []byte
 	repairs    []byte    // payload to repeat in the datagram of buf
 	queued     bool      // buf is a reliable payload for which the link had no room
-	heldSince  time.Time // of the frames that the encoder holds
+	heldSince  time.Time // time at which the encoder began to hold frames
 	departures departures
 	pace       pace
 }
@@ -71,15 +71,16 @@ func newSender(b *binding, l *link) *sender {
 }
 
 // reusable reports whether another binding can use the number: the server has not bound it, and no
-// answer is pending that could be mistaken for another's. The caller does not hold binding.mu.
+// pending answer could be mistaken for the answer to another binding. The caller does not hold
+// binding.mu.
 func (s *sender) reusable() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pending == 0 && !s.granted
 }
 
-// tick retries what could not be sent, and sends the request if it is unanswered. Before the
-// round-trip time of the link is known, that of the current one is taken instead.
+// tick retries what could not be sent, and sends the request if it is unanswered. Until the
+// round-trip time of the link is known, it uses the one of the current link.
 func (s *sender) tick(now time.Time) {
 	s.retry(now)
 	if s.settled() {
@@ -116,8 +117,8 @@ func (s *sender) handleAnswer(a *message.BindAnswer) {
 	}
 }
 
-// settle makes the encoder, or refuses the RPC because of err. It reports whether that is the
-// outcome of the request: further answers to it have no effect. The caller does not hold
+// settle creates the encoder, or refuses the RPC because of err. done reports whether this answer
+// determined the outcome of the request; further answers have no effect. The caller does not hold
 // binding.mu.
 func (s *sender) settle(a *message.BindAnswer, start *prior.Prior, fallback bool, err error) (done bool, outcome error) {
 	s.mu.Lock()
@@ -151,8 +152,8 @@ func (s *sender) settled() bool {
 	return s.enc != nil || s.refused != nil || s.over != nil || s.left
 }
 
-// prepared reports whether the client can switch to the server: it has bound the RPC, or refused
-// it. The caller does not hold binding.mu.
+// prepared reports whether the server has bound or refused the RPC, so that the client can switch
+// to it. The caller does not hold binding.mu.
 func (s *sender) prepared() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,8 +167,7 @@ func (s *sender) idle() bool {
 	return !s.queued
 }
 
-// describe changes the request such that it describes the fields for which the server asks, and
-// sends it.
+// describe adds the descriptions that the server asks for to the request, and sends the request.
 func (s *sender) describe(ask []int) error {
 	if s.settled() {
 		return nil // a repeated answer
@@ -185,9 +185,9 @@ func (s *sender) describe(ask []int) error {
 	return nil
 }
 
-// addDescribed returns the ascending numbers of fields with those for which a server asks. A
-// request is sent again only if there are more: a server can cause no more requests than there are
-// fields.
+// addDescribed returns the union of the described fields and the fields that a server asks for, in
+// ascending order. A request is sent again only if the union is larger, so a server can cause at
+// most one request per field.
 func addDescribed(fields, ask []int) []int {
 	all := append(slices.Clone(fields), ask...)
 	slices.Sort(all)
@@ -205,8 +205,8 @@ func (s *sender) start() {
 	}
 }
 
-// leave sends the frames that wait, and ends the use of the link. It returns false if a reliable
-// payload still waits for room: then it is to be called again.
+// leave sends the held frames and ends the use of the link. It returns false if a reliable payload
+// still waits for room in the queue. The caller then calls it again later.
 func (s *sender) leave() bool {
 	s.left = true
 	if s.queued {
@@ -215,7 +215,7 @@ func (s *sender) leave() bool {
 		}
 	}
 	if s.enc != nil {
-		_ = s.sendHeld() // may be lost as any datagram
+		_ = s.sendHeld() // may be lost like any datagram
 	}
 	s.stop()
 	return true
@@ -279,8 +279,9 @@ func (s *sender) send(f *schema.Frame) (seq uint64, err error) {
 	return seq, err
 }
 
-// due reports whether the held frames are sent now, if a payload is to have n frames. If the limits
-// permit fewer payloads than urgent frames need, these leave first, and later ones wait longer.
+// due reports whether the held frames are sent now, where n is the intended number of frames per
+// payload. If the limits permit fewer payloads than urgent frames need, urgent frames are sent
+// first and later frames wait longer.
 func (s *sender) due(n int) bool {
 	if s.limits.every == 1 && s.batch() > 0 {
 		return s.enc.Due()
@@ -292,7 +293,7 @@ func (s *sender) due(n int) bool {
 func (s *sender) hold(f *schema.Frame, n int) error {
 	err := s.enc.Hold(f)
 	switch {
-	case errors.Is(err, rpcdelta.ErrTooLarge): // it may fit as a delta
+	case errors.Is(err, rpcdelta.ErrTooLarge): // a delta may still fit
 		if err := s.sendHeld(); err != nil {
 			return err
 		}
@@ -316,8 +317,7 @@ func (s *sender) heldUntil() time.Time {
 	return s.heldSince.Add(wait + cmp.Or(s.delay.Tolerance, interval))
 }
 
-// sendHeld sends the frames that are held back, and with the last of them the payloads that are
-// repeated.
+// sendHeld sends the held frames, and the repeated payload in the datagram of the last of them.
 func (s *sender) sendHeld() error {
 	for s.enc.Held() > 0 {
 		var info rpcdelta.Info

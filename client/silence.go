@@ -14,8 +14,8 @@ const (
 	// From probeSilence on, an answer is requested every probeInterval.
 	probeSilence  = 500 * time.Millisecond
 	probeInterval = 250 * time.Millisecond
-	// minProbes is the number of unanswered requests that a search requires. If this process was
-	// stopped, its server may have sent all the time.
+	// minProbes is the number of unanswered requests that a search requires. It prevents a search
+	// after this process was suspended while its server kept sending.
 	minProbes = int((maxSilence - probeSilence) / probeInterval)
 	// lookInterval is the minimum time between two searches.
 	lookInterval = 2 * time.Second
@@ -26,8 +26,8 @@ type silence struct {
 	sent   uint64    // number of datagrams with calls at the last check
 	active time.Time // last check at which sent had grown
 	probed time.Time
-	heard  time.Time // when the server was last heard
-	probes int       // number of requests since then
+	heard  time.Time // time of the last datagram from the server
+	probes int       // requests for an answer since heard
 }
 
 // listen starts a search for another server if the server of the current link does not answer while
@@ -48,7 +48,7 @@ func (w *silence) listen(l *link, now time.Time) {
 	case silent < probeSilence:
 		l.own.Wake(now.Add(probeSilence - silent))
 		return
-	case now.Sub(w.active) > maxSilence: // the server need not send either
+	case now.Sub(w.active) > maxSilence: // without calls the server need not send
 		l.own.Wake(now.Add(probeSilence))
 		return
 	case now.Sub(w.probed) >= probeInterval:

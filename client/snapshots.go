@@ -170,7 +170,7 @@ func SubscribeSnapshots[T any](ctx context.Context, c *Conn, name string, cfg Sn
 	return &SnapshotView[T]{view: v, objects: o, all: all}, nil
 }
 
-// objectType is a type of objects of a view. Its methods are those of the goroutine that receives,
+// objectType is a type of objects of a view. Only the goroutine that receives calls its methods,
 // except typeName and subscribed.
 type objectType interface {
 	typeName() string
@@ -181,14 +181,14 @@ type objectType interface {
 	deliver()
 }
 
-// objectFeed receives the objects of one type from one server. Its methods are those of the
-// goroutine that receives.
+// objectFeed receives the objects of one type from one server. Only the goroutine that receives
+// calls its methods.
 type objectFeed interface {
 	// offer returns the schema of the server's objects, from the description of their fields.
 	offer(world string, fields []string) (*snapshot.Schema, error)
 	show()
 	begin(*replication.Offer) error
-	// keep copies what must outlive the decoder's sets.
+	// keep copies the data that must outlive the decoder's sets.
 	keep()
 	receive(tick uint64, set *snapshot.Set, ages []uint64, processed Processed, at time.Time)
 	end()
@@ -211,17 +211,17 @@ func (skippedType) keep()                                                       
 func (skippedType) receive(uint64, *snapshot.Set, []uint64, Processed, time.Time) {}
 func (skippedType) end()                                                          {}
 
-// snapshotObjects are the objects of a world, of one or more types. It is a [replication.View].
+// snapshotObjects holds the objects of a world, of one or more types. It is a [replication.View].
 type snapshotObjects struct {
 	name      string
-	types     []objectType                      // that of the view, then the further ones in any order
+	types     []objectType                      // the type of the view, then the further types in any order
 	onMessage func(tick uint64, message []byte) // or nil
 	plays     bool                              // Sample delivers messages
 
-	feed *snapshotFeed // the shown one, or of none; of the goroutine that receives
+	feed *snapshotFeed // shown feed, or an empty one; used only by the goroutine that receives
 
 	mu       sync.Mutex
-	messages replication.GameMessages // that came before Sample reached their ticks
+	messages replication.GameMessages // messages that wait until Sample reaches their ticks
 }
 
 // snapshotFeed receives a world from one server.

@@ -82,8 +82,8 @@ func (s *Stream[T]) Pace() Pace { return s.b.paceAt(time.Now()) }
 // RPC with ds.ForPrediction, or while the client is reconnecting.
 func (s *Stream[T]) Processed(p Processed) (next uint64, ok bool) { return s.b.processed(p) }
 
-// upcoming returns the sender of the current session, which identifies it, and the sequence number
-// of the next call in it.
+// upcoming returns the sender of the current session, which identifies the session, and the
+// sequence number of its next call.
 func (s *Stream[T]) upcoming() (session *sender, seq uint64, err error) {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
@@ -94,8 +94,8 @@ func (s *Stream[T]) upcoming() (session *sender, seq uint64, err error) {
 	return session, session.enc.Next(), nil
 }
 
-// sendIn sends a call if it is the next one of a session, and sets v to what the server decodes. It
-// reports whether that session was still the current one.
+// sendIn sends v as call seq of a session and sets v to the value that the server decodes. It
+// reports false and sends nothing if the session has changed or seq is not its next call.
 func (s *Stream[T]) sendIn(session *sender, seq uint64, v *T) (current bool, err error) {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()

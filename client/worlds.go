@@ -70,7 +70,8 @@ func (v view) await(ctx context.Context, world string) error {
 	return fmt.Errorf("%w: %w", v.notReady(world, time.Since(start).Round(time.Millisecond)), context.Cause(ctx))
 }
 
-// notReady returns what the subscription still waits for after so much time.
+// notReady returns the error that names what the subscription still waits for. waited is the time
+// so far.
 func (v view) notReady(world string, waited time.Duration) error {
 	if n, size := v.conn.subscriptions.Received(v.sub); size > 0 {
 		return fmt.Errorf("client: world %s: %d of %d bytes of its initial state were received within %v", world, n, size, waited)
