@@ -11,6 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/interpolate"
+	"github.com/uplink-rpc/uplink/session"
 )
 
 // SnapshotConfig configures [SubscribeSnapshots]. The zero value of each field means its default.
@@ -342,13 +343,13 @@ func (f *snapshotFeed) Begin(o *replication.Offer, initial []byte) error {
 }
 
 // Receive implements [replication.Receiver].
-func (f *snapshotFeed) Receive(message []byte, processed Processed, at time.Time, held bool, st *ReplicationStats) (tick uint64, complete bool, err error) {
+func (f *snapshotFeed) Receive(message []byte, processed Processed, at time.Time, held bool, st *session.ReplicationStats) (tick uint64, complete bool, err error) {
 	tick, set, err := f.Decode(message)
 	if err != nil {
 		for _, t := range f.types {
 			t.keep()
 		}
-		st.CountError(err)
+		replication.CountError(st, err)
 		return 0, false, err
 	}
 	complete = f.Complete()

@@ -5,9 +5,9 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
-	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/jitter"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -103,7 +103,7 @@ type Stats struct {
 	RPCs []RPCStats
 	// Replication has one entry for each world that was subscribed, in the order of their first
 	// subscription.
-	Replication []ReplicationStats
+	Replication []session.ReplicationStats
 	// AckBytes counts the bytes of received acks, with their message types and the reports about
 	// jitter buffers in the same messages. AckMessages counts the datagrams with acks alone, and
 	// AckAEADBytes their AEAD overhead.
@@ -132,9 +132,6 @@ type Stats struct {
 	// Transport counts datagrams.
 	Transport transport.Stats
 }
-
-// ReplicationStats counts the messages of a world.
-type ReplicationStats = replication.Stats
 
 // BudgetStats is the state of the limit Config.Bandwidth, and of the limit that follows from
 // congestion.

@@ -193,7 +193,7 @@ type PlayerStats struct {
 	// Transport counts the player's datagrams and contains the round-trip time.
 	Transport transport.Stats
 	// Replication counts the messages of the worlds that are offered to the player.
-	Replication []ReplicationStats
+	Replication []session.ReplicationStats
 }
 
 // Stats returns the player's counts.

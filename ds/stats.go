@@ -9,6 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -72,7 +73,7 @@ type Stats struct {
 	RPCs []RPCStats
 	Acks AckStats
 	// Replication is sorted by name.
-	Replication []ReplicationStats
+	Replication []session.ReplicationStats
 	// Drops counts messages that belong to no RPC, by reason.
 	Drops [drops]uint64
 	// Panics counts recovered panics of callbacks; see Config.Hooks.PanicHandler.

@@ -14,13 +14,11 @@ import (
 	istatesync "github.com/uplink-rpc/uplink/internal/statesync"
 	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/rewind"
+	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
 const defaultTickHz = 60
-
-// ReplicationStats counts the messages of a world.
-type ReplicationStats = replication.Stats
 
 // ErrNotReady is returned if the client has not subscribed to the world, or if the client does not
 // have the world's initial state yet.
@@ -97,7 +95,7 @@ type served struct {
 	spreader *spreader
 }
 
-func (w *served) stats() ReplicationStats {
+func (w *served) stats() session.ReplicationStats {
 	st := w.world.Stats()
 	st.Rate = w.ticks.rate()
 	return st
@@ -301,7 +299,7 @@ func (w *World[T]) Send() (int, error) {
 }
 
 // Stats returns the counts of all players.
-func (w *World[T]) Stats() ReplicationStats { return w.stats() }
+func (w *World[T]) Stats() session.ReplicationStats { return w.stats() }
 
 // SnapshotStream is a [World] as one player receives it, as snapshots.
 type SnapshotStream struct{ playerStream }
@@ -349,7 +347,7 @@ func (s playerStream) SendReliable(tick uint64, message []byte) error {
 func (s playerStream) Ready() bool { return s.stream.Ready() }
 
 // Stats returns the counts of this player.
-func (s playerStream) Stats() ReplicationStats { return s.stream.Stats() }
+func (s playerStream) Stats() session.ReplicationStats { return s.stream.Stats() }
 
 // RTT returns the player's round-trip time.
 func (s playerStream) RTT() time.Duration { return s.stream.RTT() }

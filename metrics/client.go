@@ -9,6 +9,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/session"
 )
 
 // Client collects the statistics of client connections as uplink_client_*: the sums of counters,
@@ -31,7 +32,7 @@ func NewClient(conns ...*client.Conn) *Client {
 	c.define(clientMetrics(&clientStats{}))
 	c.define(meanMetrics(&rpcMeans{}), "rpc")
 	c.define(clockMetrics(&paceMeans{}), "rpc")
-	c.define(clientWorldMetrics(&client.ReplicationStats{}), "world")
+	c.define(clientWorldMetrics(&session.ReplicationStats{}), "world")
 	return c
 }
 
@@ -117,7 +118,7 @@ func clockMetrics(m *paceMeans) []metric {
 	}
 }
 
-func clientWorldMetrics(r *client.ReplicationStats) []metric {
+func clientWorldMetrics(r *session.ReplicationStats) []metric {
 	return []metric{
 		row("world_partial_views_total", "Views of a world that were shown after a reconnection or a handover before all of their objects had arrived.",
 			r.Partial),

@@ -38,7 +38,7 @@ type feed struct {
 	game       GameMessages
 	buf        []byte
 	ack        ack
-	stats      Stats
+	stats      session.ReplicationStats
 }
 
 type subscriptionPhase uint8
@@ -235,7 +235,7 @@ func (f *feed) receive(msg []byte, at time.Time) error {
 	if err == nil {
 		tick, complete, err = f.receiver.Receive(msg, processed, at, held, &f.stats)
 	} else {
-		f.stats.CountError(err)
+		CountError(&f.stats, err)
 	}
 	if err == nil {
 		f.stats.Messages++
@@ -320,7 +320,7 @@ func (f *feed) tick(now time.Time) {
 	f.acks.tick(&f.ack, now)
 }
 
-func (f *feed) counted() Stats {
+func (f *feed) counted() session.ReplicationStats {
 	st := f.stats
 	f.acks.addTo(&st, &f.ack)
 	return st

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/snapshot"
+	"github.com/uplink-rpc/uplink/session"
 )
 
 // hub holds the replicas of a world, whatever codec each has, and sends to all of them.
@@ -20,7 +21,7 @@ type hub struct {
 
 	mu       sync.Mutex
 	replicas []*Replica
-	past     Stats // of closed replicas
+	past     session.ReplicationStats // of closed replicas
 
 	// Of Broadcast, which allocates nothing once warm:
 	targets    []*Replica

@@ -64,7 +64,7 @@ type sender interface {
 	received(dst []uint64) []uint64
 	// count adds the last message to the counts of the replica, and sets BaselineAge, which is 0
 	// for a message without a baseline, Objects and Waiting.
-	count(st *Stats)
+	count(st *session.ReplicationStats)
 }
 
 var errNothing = errors.New("replication: nothing to send")
@@ -99,7 +99,7 @@ type Replica struct {
 	heard       uint64 // tick in which the client last acked a message
 	sent, acked uint64 // the newest ticks since the client subscribed; 0: none
 	pace        pacer
-	stats       Stats
+	stats       session.ReplicationStats
 }
 
 type phase uint8
@@ -361,7 +361,7 @@ func (s *Replica) Shown(dst []time.Duration) []time.Duration {
 func (s *Replica) TickHz() float64 { return s.mode.offer.TickHz }
 
 // Stats returns the counts of the replica.
-func (s *Replica) Stats() Stats {
+func (s *Replica) Stats() session.ReplicationStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.stats

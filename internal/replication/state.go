@@ -15,6 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/statesync"
 	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -180,7 +181,7 @@ func (s *stateSender) ack(b []byte, now time.Time) (acked int, tick uint64, err 
 
 func (s *stateSender) received(dst []uint64) []uint64 { return dst }
 
-func (s *stateSender) count(st *Stats) {
+func (s *stateSender) count(st *session.ReplicationStats) {
 	st.BaselineAge = s.ticks.age(s.last.Seq, s.last.Baseline)
 	st.Objects, st.Waiting = s.last.Known, s.last.Overdue
 	st.Sharing++

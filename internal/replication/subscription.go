@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/message"
+	"github.com/uplink-rpc/uplink/session"
 )
 
 // Link is a client's session with a server.
@@ -49,7 +50,7 @@ type Receiver interface {
 	// all objects of the client's view. If held is set, a message that does not is not passed on:
 	// the client continues to show what it was shown of an earlier stream. Before Show, Receive
 	// keeps what it would pass on. It counts errors by reason. processed is valid during the call.
-	Receive(message []byte, processed Processed, at time.Time, held bool, st *Stats) (tick uint64, complete bool, err error)
+	Receive(message []byte, processed Processed, at time.Time, held bool, st *session.ReplicationStats) (tick uint64, complete bool, err error)
 	// End is called when the stream has ended. What it has shown stays.
 	End()
 	// AppendAck appends an ack of all messages received.
@@ -65,12 +66,12 @@ type Subscription struct {
 	ackHz   float64    // maximum rate of datagrams of acks alone
 	outcome chan error // of the first offer
 
-	feed      *feed        // the last one of a current server, or nil
-	unoffered time.Time    // since when it waits for an offer, zero if it does not; see Worlds.Unoffered
-	told      bool         // the program was told that there is none
-	shown     bool         // a message was passed on
-	game      GameMessages // due ones of feeds that have ended
-	stats     Stats        // of feeds that have ended
+	feed      *feed                    // the last one of a current server, or nil
+	unoffered time.Time                // since when it waits for an offer, zero if it does not; see Worlds.Unoffered
+	told      bool                     // the program was told that there is none
+	shown     bool                     // a message was passed on
+	game      GameMessages             // due ones of feeds that have ended
+	stats     session.ReplicationStats // of feeds that have ended
 }
 
 // use makes the feed of the current server that of the subscription.
@@ -86,7 +87,7 @@ func (s *Subscription) settle(err error) {
 	}
 }
 
-func (s *Subscription) counted() Stats {
+func (s *Subscription) counted() session.ReplicationStats {
 	st := s.stats
 	if f := s.feed; f != nil {
 		if !f.over {
@@ -114,7 +115,7 @@ func (s *Subscription) Err() (err error) {
 }
 
 // Stats returns the counts of the subscription.
-func (s *Subscription) Stats() (st Stats) {
+func (s *Subscription) Stats() (st session.ReplicationStats) {
 	s.Locked(func() { st = s.counted() })
 	return st
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/message"
+	"github.com/uplink-rpc/uplink/session"
 )
 
 // Subscriptions are a client's subscriptions, and the worlds of the servers to which it is
@@ -18,9 +19,9 @@ type Subscriptions struct {
 
 	mu      sync.Mutex
 	list    []*Subscription
-	open    []*Worlds // of all servers with which there is a session
-	current *Worlds   // of the server whose worlds are shown, or nil
-	past    []Stats   // of those that ended
+	open    []*Worlds                  // of all servers with which there is a session
+	current *Worlds                    // of the server whose worlds are shown, or nil
+	past    []session.ReplicationStats // of those that ended
 }
 
 // Open returns the worlds of a server with which a session begins.
@@ -166,7 +167,7 @@ func (all *Subscriptions) takeGame() (v View, tick uint64, message []byte) {
 }
 
 // Stats returns the counts of each world, past subscriptions included.
-func (all *Subscriptions) Stats() []Stats {
+func (all *Subscriptions) Stats() []session.ReplicationStats {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	out := slices.Clone(all.past)

@@ -11,6 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/replication/areas"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/versions"
+	"github.com/uplink-rpc/uplink/session"
 )
 
 // World is a server's world: the most recent ticks that were sent, and a replica for each player.
@@ -113,7 +114,7 @@ func (w *World) OfferState(to *Replicas, cfg StateConfig) (*Replica, error) {
 }
 
 // Stats returns the counts of all players, past ones included.
-func (w *World) Stats() Stats {
+func (w *World) Stats() session.ReplicationStats {
 	w.mu.Lock()
 	st, replicas := w.past, slices.Clone(w.replicas)
 	st.Ticks = w.count

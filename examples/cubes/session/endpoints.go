@@ -12,6 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
+	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
@@ -156,12 +157,12 @@ func (w *view[V]) get() (v V, ok bool) {
 
 // traffic is the traffic of a world since newTraffic.
 type traffic struct {
-	stats            func() ds.ReplicationStats
+	stats            func() session.ReplicationStats
 	bytes, datagrams uint64 // before newTraffic
 	over             bool
 }
 
-func newTraffic(stats func() ds.ReplicationStats) traffic {
+func newTraffic(stats func() session.ReplicationStats) traffic {
 	st := stats()
 	return traffic{stats: stats, bytes: st.WireBytes(), datagrams: st.Datagrams}
 }
