@@ -128,8 +128,8 @@ func measureMemory(t *testing.T, codec rpcdelta.Codec) map[string]float64 {
 		settle(50 * ms) // the server answers few requests per tick
 		for _, b := range frames {
 			uplinktest.Must(t, conns[i].Send(b))
+			synctest.Wait() // queues of a burst would count
 		}
-		synctest.Wait()
 	})
 	m["reliable-B"] = grown(func(i int) {
 		uplinktest.Must(t, conns[i].SendReliable(message.AppendMessage(nil, make([]byte, 3)))) // no handler accepts it
