@@ -12,37 +12,37 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// binding is one RPC of one player, who has no other one of that RPC: what it limits, such as calls
-// and simulated time, the player cannot multiply. It belongs to the shard's goroutine except for
-// rejected.
+// binding is an RPC that a player has bound. A player has at most one binding of each RPC, so it
+// cannot multiply the limits of a binding. Only the shard's goroutine uses it, except for rejected.
 type binding struct {
 	of       *bindings
 	rpc      *rpc
 	version  *version
-	sink     sink // the RPC's, a jitter buffer, a sequencer or a converter
+	sink     sink // sink of the RPC, a jitter buffer, a sequencer or a converter
 	request  boundRequest
-	number   int       // in headers
-	ring     int       // frames that are kept
-	here     *rpcShard // of the player's shard
-	counts   *counts   // of here
+	number   int       // number of the RPC in headers
+	ring     int       // size of the decoder's ring, in frames
+	here     *rpcShard // RPC in the player's shard
+	counts   *counts   // counts of here for the binding's channel
 	dec      *rpcdelta.Decoder
 	reliable bool
-	frames   uint64  // maximum per datagram
-	batch    int     // maximum of new frames per datagram on a path without congestion
-	hz       float64 // declared rate
+	frames   uint64  // maximum number of frames per datagram
+	batch    int     // maximum number of new frames per datagram on a path without congestion
+	hz       float64 // declared rate, in calls per second
 	// frameSize is the maximum number of bytes of a frame with the client's fields.
 	frameSize int
-	// repairTime is the number of frames within which an ack lets the client repeat a payload.
+	// repairTime is the number of frames within which an ack must arrive for the client to repeat a
+	// payload.
 	repairTime int
 	repairAge  uint64         // maximum age of a repeated payload, in frames; 0 if none is repeated
 	newest     uint64         // packet number of the newest decoded payload
-	undecoded  int            // payloads dropped since then
+	undecoded  int            // payloads dropped since newest
 	prior      *prior.Prior   // nil if the codec has none
-	rate       ratelimit.Rate // of new frames
+	rate       ratelimit.Rate // rate limit of new frames
 	limit      ratelimit.Bucket
-	withheld   uint64        // frames missing since the last delivered one, those dropped here included
-	rejected   uint64        // frames rejected since the last accepted one; of the handlers' goroutine
-	time       *clientTime   // of the client; nil without a TimeCheck
+	withheld   uint64        // frames missing since the last delivered one, including frames that the server dropped
+	rejected   uint64        // frames rejected since the last accepted one; used only by the goroutine of the handlers
+	time       *clientTime   // simulated time of the client; nil without a TimeCheck
 	processed  atomic.Uint64 // sequence number after the newest frame for which the handler ran
 }
 
@@ -50,8 +50,8 @@ type binding struct {
 const shortReach = 64
 
 // ambiguous reports whether a datagram is so old that the sequence numbers in its payloads could be
-// those of newer frames. Its own frames count too: the first of several payloads is that much older
-// than the last, and one that is repeated is older still.
+// those of newer frames. The frames of the datagram count too: its first payload is older than its
+// last one by these frames, and a repeated payload is older still.
 func (b *binding) ambiguous(number uint64) bool {
 	return !b.reliable && number < b.newest && (b.newest-number+1)*b.frames+b.repairAge > shortReach
 }
@@ -90,7 +90,7 @@ func (b *binding) copies(frames []rpcdelta.Delivery, number uint64) int {
 	missed, batch := int(frames[0].Missed), b.batch
 	switch all := frames[n-1].Redundant + 1; {
 	case missed != 0:
-		batch = int(b.frames) // loss can be congestion
+		batch = int(b.frames) // loss may be a sign of congestion
 	case all == n && all <= batch: // it may have no copies, and no missing datagram a frame of this RPC
 		return 0
 	}
@@ -111,8 +111,8 @@ func (b *binding) reject(late bool, missed uint64) {
 	}
 }
 
-// repairMemory is the number of frames for which a late frame shows that the client repeats
-// payloads, whatever the server expects of the round trip.
+// repairMemory is the number of frames for which the server assumes, after a late frame, that the
+// client repeats payloads, whatever round-trip time it expects.
 const repairMemory = 256
 
 // ackDelay returns the number of frames from the departure of a payload to the arrival of its ack.
@@ -141,8 +141,8 @@ func (b *binding) keepsTime(p *Player, at time.Time, delta time.Duration) bool {
 	return !drop
 }
 
-// boundRequest is what the request of a binding asked for, besides its RPC and descriptions: a
-// client that repeats its request asks for the same.
+// boundRequest holds the values of the request of a binding, apart from its RPC and descriptions. A
+// repeated request has the same values.
 type boundRequest struct {
 	number, ring, frames, batch, deadline int
 	hz                                    float64
@@ -181,7 +181,7 @@ func priorHash(p *prior.Prior) uint64 {
 // as players send in turn.
 func (b *binding) decode(profiling uint64, payload []byte) ([]rpcdelta.Delivery, error) {
 	run, every := profiling>>32, uint32(profiling)
-	if every == 0 || b.version.conversion != nil { // profiles are of the server's fields
+	if every == 0 || b.version.conversion != nil { // profiles have the server's fields only
 		return b.dec.Decode(payload)
 	}
 	p := &b.here.profiler

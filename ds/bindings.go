@@ -11,24 +11,24 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// bindings are the RPCs that one player has bound, and the acks of their frames. The lock guards
-// decoders while they decode or append an ack, and changes of the bindings and buffers, which
-// others read than the shard's goroutine.
+// bindings holds the RPCs that one player has bound, and the acks of their frames. The lock guards
+// the decoders while they decode or append an ack. It also guards changes of the bindings and
+// buffers, which other goroutines than the shard's read.
 type bindings struct {
 	cfg    *Config
 	conn   *endpoint.Conn
 	counts *ackCounts
 
 	sync.Mutex
-	all      []*binding       // by RPC number; at most one of each RPC
-	buffers  []jitterBuffer   // of the bindings that have one
-	sent     time.Time        // the last acks
-	reported time.Time        // when the client was last told of its buffers
-	carriers message.Carriers // messages of worlds
-	buf      []byte           // acks and the message that they are sent with
+	all      []*binding       // by number in headers; at most one binding of each RPC
+	buffers  []jitterBuffer   // jitter buffers of the bindings
+	sent     time.Time        // time of the last acks
+	reported time.Time        // time of the last report on the jitter buffers
+	carriers message.Carriers // messages of worlds that can carry acks
+	buf      []byte           // scratch for acks and the message that carries them
 }
 
-// ackCounts are the counts of the acks of a shard's players.
+// ackCounts counts the acks to a shard's players.
 type ackCounts struct {
 	mu    sync.Mutex
 	total AckStats
@@ -97,13 +97,13 @@ func (b *bindings) ackDue() bool {
 	return false
 }
 
-// carries reports whether another message of a world will soon leave, which can carry acks.
+// carries reports whether a message of a world that can carry acks is expected soon.
 func (b *bindings) carries(now time.Time) bool {
 	_, ok := b.carriers.Until(now)
 	return ok
 }
 
-// acksPay reports whether an ack is worth its bits and the given number of bits more.
+// acksPay reports whether an ack is worth its own bits and the given number of additional bits.
 func (b *bindings) acksPay(overhead int) bool {
 	for _, one := range b.all {
 		if one != nil && one.dec.AckPays(overhead, one.ackDelay()) {
@@ -145,7 +145,7 @@ func (b *bindings) appendAcks(dst []byte, limit int, now time.Time) []byte {
 // withAcks returns a message of a world with the acks in front of it that are due, if there is room
 // and they are worth their bits. The bindings must be locked; the result is valid meanwhile.
 func (b *bindings) withAcks(msg []byte, now time.Time) []byte {
-	limit := min(1+255, transport.MaxPayload-1-len(msg)) // of the acks, with a byte for the type
+	limit := min(1+255, transport.MaxPayload-1-len(msg)) // maximum size of the acks, with a byte for the type
 	if limit < b.ackRoom() {
 		return msg
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// drainRate is the number of players per second that a draining server hands over: other
-	// servers are not to be overrun.
+	// drainRate is the number of players per second that a draining server hands over. It protects
+	// the other servers from overload.
 	drainRate = 100
 	// drainRetry is the time after which a handover that failed is tried again.
 	drainRetry = time.Second
@@ -23,10 +23,10 @@ const (
 type drain struct {
 	server *Server
 	choose func(*Player) (Target, HandoverConfig, error)
-	next   map[*Player]time.Time // when to hand a player over; zero: never again
+	next   map[*Player]time.Time // time at which to hand a player over; zero means never again
 
 	mu       sync.Mutex
-	outcomes []drained // that step has not handled
+	outcomes []drained // outcomes that step has not handled yet
 }
 
 // drained is the outcome of a handover.

@@ -9,15 +9,15 @@ import (
 var ErrNoIDs = errors.New("ds: all ids of the pool are in use")
 
 // IDPool hands out the ids of a world's objects, with generations that distinguish the objects
-// which use the same id one after the other. Of the free ids it hands out the one that was released
-// the longest ago, so that a client that has missed snapshots does not mistake one object for
-// another: an id and generation come back after 256 releases of that id. Not safe for concurrent
-// use.
+// which use the same id one after the other. It hands out the free id that was released the longest
+// time ago. An id with the same generation is handed out again only after 256 releases of that id,
+// so a client that missed snapshots does not mistake one object for another. Not safe for
+// concurrent use.
 type IDPool struct {
 	first       uint16
-	free        []uint16 // ring of the free ids, the one that is next at head
+	free        []uint16 // ring buffer of the free ids; the next one is at head
 	head, count int
-	generations []uint8 // of each id: that of its current object, or of the next one
+	generations []uint8 // by id: generation of its current object, or of the next one if the id is free
 	used        []bool  // by id
 }
 

@@ -31,8 +31,8 @@ import (
 // not follow, the buffer sets its release times again when the frames arrive too early or too late
 // for them. docs/jitter.md has measurements.
 //
-// What a buffer holds does not count for Config.Limits.QueueBytes: it is limited to the frames of
-// about twice MaxDepth.
+// The frames in a buffer do not count for Config.Limits.QueueBytes. A buffer holds at most the
+// frames of about twice MaxDepth.
 type JitterBuffer struct {
 	// Depth is the target: the mean time from a frame's arrival to its release, up to 2 s. At 0,
 	// the default, the target is learned from the jitter, between MinDepth and MaxDepth. MinDepth
@@ -74,7 +74,7 @@ type jitterBuffer interface {
 	owner() (*Player, *binding)
 	// release runs the handlers of the frames that are due in a Poll, and returns their number.
 	release(now time.Time) int
-	// close ends the buffer. If the player was kicked, frames that wait are counted as dropped.
+	// close ends the buffer. If the player was kicked, its waiting frames are counted as dropped.
 	close()
 	stats() BufferStats
 }
@@ -85,7 +85,7 @@ type jitterBuffers struct {
 
 	// Of Poll:
 	due  []jitterBuffer
-	next int // of due
+	next int // index in due of the next buffer
 }
 
 func (s *jitterBuffers) add(b jitterBuffer) {
@@ -106,7 +106,7 @@ func (s *jitterBuffers) remove(gone []jitterBuffer) {
 		b.close()
 		_, of := b.owner()
 		st := b.stats()
-		st.Buffers = 0 // only its counts remain
+		st.Buffers = 0 // the buffer is closed; its other counts remain valid
 		of.rpc.gone.add(&st)
 	}
 }
@@ -168,7 +168,7 @@ type playerBuffer[T any] struct {
 	repeat  int
 	start   time.Time
 
-	in held[T] // of the shard's goroutine
+	in held[T] // scratch, used only by the shard's goroutine
 
 	mu       sync.Mutex
 	frames   *jitter.Buffer[held[T]]
@@ -179,7 +179,7 @@ type playerBuffer[T any] struct {
 	out        held[T]
 	next       uint64 // sequence number after the last released frame
 	repeatable bool   // the last released frame was handled
-	repeats    int    // since then
+	repeats    int    // number of repetitions since then
 }
 
 type held[T any] struct {
@@ -191,7 +191,7 @@ type held[T any] struct {
 func newPlayerBuffer[T any](h *handler[T], late sink, p *Player, b *binding, cfg *JitterBuffer, batch int) (*playerBuffer[T], error) {
 	interval := time.Duration(float64(time.Second) / b.hz)
 	depth, minDepth, maxDepth := cfg.Depth, cfg.MinDepth, cfg.MaxDepth
-	if batch > 0 { // frames that waited for later ones are still in time
+	if batch > 0 { // frames that a client holds back must still be in time
 		least := time.Duration(batch)*interval + interval/4
 		minDepth = max(minDepth, least)
 		if maxDepth != 0 {

@@ -5,26 +5,26 @@ import (
 	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
-// limits are the rates at which one player may send. They belong to the shard's goroutine.
+// limits holds the rate limits of one player. Only the shard's goroutine uses it.
 type limits struct {
-	hz           float64          // sum of the bindings' rates
-	rate         ratelimit.Rate   // of messages on the unreliable channel
-	messages     ratelimit.Bucket // likewise
-	decoding     ratelimit.Rate   // of the bytes of decoded frames on the unreliable channel
+	hz           float64          // sum of the declared rates of the bindings, in calls per second
+	rate         ratelimit.Rate   // rate limit of messages on the unreliable channel
+	messages     ratelimit.Bucket // messages on the unreliable channel
+	decoding     ratelimit.Rate   // rate limit of the bytes of decoded frames on the unreliable channel
 	decoded      ratelimit.Bucket // bytes of decoded frames
 	binds        ratelimit.Bucket // requests to bind
-	waitingBinds int              // costs of those that wait for a tick, see [bindCost]
+	waitingBinds int              // sum of the costs of requests that wait for a tick, see [bindCost]
 	replies      ratelimit.Bucket // replies to offers, and answers to requests to bind
 	sent         ratelimit.Bucket // reliable messages of the game
 }
 
 // A player may call each RPC Config.Limits.RateSlack times as often as it declared, with bursts of
-// two seconds of that: frames that the network held back and delivers all at once must not count
-// against the player. Three things are limited. Payloads are counted before they are decoded. New
-// frames are counted afterwards, since only then it is known which they are. And all decoded frames
-// are counted, redundant ones included, in bytes of frames, since they take the server's time: a
-// payload is not decoded while those before it were too many. That limit follows from the frames of
-// the server, whatever the fields of the client are.
+// two seconds at that rate. The network may delay frames and deliver them all at once, which must
+// not count against the player. Three limits apply. Payloads are counted before they are decoded.
+// New frames are counted after decoding, because only the decoder can distinguish them. The bytes
+// of all decoded frames are counted, including redundant frames, because decoding takes the
+// server's time; while earlier payloads exceed this limit, no payload is decoded. This limit
+// depends on the server's fields only, not on the client's.
 const (
 	// meanFrames is the number of frames that the payloads of the permitted rate may have on
 	// average. A client that calls as often as it declared may have all MaxFrames in each.
@@ -34,11 +34,11 @@ const (
 	// controlHz is the permitted rate of replies to offers and answers to requests to bind, and of
 	// datagrams besides frames and acks.
 	controlHz = 50
-	// bindHz is the permitted rate of requests to bind, on both channels together, where one counts
-	// once more per bindUnit bytes, since descriptions of fields cost the server more. A client
-	// repeats a request at most ten times a second until it is answered; if it binds all its RPCs
-	// at once, some of the requests may have to be repeated. So is one that would wait for a tick
-	// besides others of the player that are together more than a burst.
+	// bindHz is the permitted rate of requests to bind, on both channels together. A request counts
+	// once more per bindUnit bytes, because descriptions of fields cost the server more. A client
+	// repeats a request at most ten times a second until it is answered. If it binds all its RPCs
+	// at once, some of the requests may have to be repeated. The same holds for a request that
+	// would wait for a tick while the waiting requests of the player exceed a burst.
 	bindHz   = 50
 	bindUnit = 256
 	// spareBinds is added to bursts of requests to bind, which are four for each RPC.
@@ -52,8 +52,8 @@ const (
 	spareReliable = 512
 )
 
-// grant adds to the limits for a binding with a declared rate, of an RPC whose frames have at most
-// that many bytes with the server's fields.
+// grant raises the limits for a binding with the declared rate hz. frame is the maximum size of a
+// frame of the RPC with the server's fields, in bytes.
 func (l *limits) grant(cfg *Config, hz float64, frame int) {
 	l.hz += hz
 	l.rate = cfg.rate(controlHz + l.hz)

@@ -26,31 +26,31 @@ type Player struct {
 	tap      PlayerTap
 	bulk     *streams.Mux
 
-	// Of the shard's goroutine:
-	mistakes int  // of the client: see Player.mistake
-	memory   int  // of the bindings, about, in bytes
-	due      bool // is in shard.due
+	// Used only by the shard's goroutine:
+	mistakes int  // number of mistakes of the client, see Player.mistake
+	memory   int  // approximate memory of the bindings, in bytes
+	due      bool // the player is in shard.due
 	limits   limits
-	requests []waitingBind // to bind, that wait for a tick
+	requests []waitingBind // requests to bind that wait for a tick
 
 	bindings bindings                  // RPCs that the client calls
 	outgoing atomic.Pointer[outgoings] // RPCs that the server calls at the client; nil if none was bound
 
 	asked struct {
 		sync.Mutex
-		open map[uint32]*Request // without an answer, by id; at most message.MaxRequests
+		open map[uint32]*Request // unanswered requests by id, at most message.MaxRequests
 	}
 
 	handover handover
-	payload  []byte      // of the handover to this server; set before Joined is called
-	awaits   atomic.Bool // another server has not released the player, before Joined
-	standby  *standby    // while awaits
-	opened   time.Time   // the session
-	leaves   atomic.Bool // the player is told to leave
+	payload  []byte      // payload of the handover to this server; set before Joined is called
+	awaits   atomic.Bool // another server has not released the player yet, so Joined has not been called
+	standby  *standby    // set while awaits is true
+	opened   time.Time   // time at which the session was opened
+	leaves   atomic.Bool // the player has been told to leave
 
 	quota   playerQuota
-	moved   atomic.Bool                          // a call of Config.Hooks.Moved waits
-	kicked  atomic.Bool                          // frames that wait are not delivered
+	moved   atomic.Bool                          // a call of Config.Hooks.Moved is pending
+	kicked  atomic.Bool                          // waiting frames are not delivered any more
 	failure atomic.Pointer[error]                // first panic of a callback for the player; set before kicked
 	streams atomic.Pointer[replication.Replicas] // nil if no world was offered
 
@@ -95,7 +95,7 @@ func (p *Player) kick(cause error, reason string) {
 	p.end(cause, reason)
 }
 
-// end closes the session. Unlike with Kick, frames that wait are still delivered.
+// end closes the session. Unlike with Kick, waiting frames are still delivered.
 func (p *Player) end(cause error, reason string) { p.conn.CloseWith(cause, reason) }
 
 // exceed ends the session because the player exceeded a limit.

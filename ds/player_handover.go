@@ -24,17 +24,17 @@ const (
 	// released. A token can be used until the end of its life.
 	standbyLife = handoverLife + 10*time.Second
 	// handoverLinger is the time for which the old server keeps a session after the client has
-	// switched, for what is still on its way.
+	// switched, so that messages in flight still arrive.
 	handoverLinger = 10 * time.Second
 	// maxHeld limits the messages from a player that wait for the release, in bytes. Beyond it,
 	// those of the unreliable channel are dropped, and others end the session.
 	maxHeld = 256 << 10
-	// heldOverhead is the memory of such a message besides its bytes.
+	// heldOverhead is the memory of a held message besides its bytes.
 	heldOverhead = 64
 )
 
-// handoverRate limits the handovers of a player. A client ends the session above 4 a minute that
-// fail, so that there is one to spare for those that the network delays.
+// handoverRate limits the handovers of a player. A client ends the session at more than 4 failed
+// handovers a minute. The limit here is lower by one, because the network may delay handovers.
 var handoverRate = ratelimit.Rate{PerSecond: 4. / 60, Burst: 3}
 
 // MaxHandover is the maximum size of HandoverConfig.Payload in bytes.
@@ -69,30 +69,30 @@ type HandoverConfig struct {
 // handover is the state of a player with respect to handovers to another server.
 type handover struct {
 	mu       sync.Mutex
-	pending  *outbound        // neither completed nor failed
-	released bool             // completed: the player is not this server's any more
-	taken    ratelimit.Bucket // of handoverRate
+	pending  *outbound        // handover that has neither completed nor failed, or nil
+	released bool             // a handover has completed, so the player belongs to the other server
+	taken    ratelimit.Bucket // bucket of handoverRate
 
 	// Of the shard's goroutine:
-	switched time.Time // when the player was released; zero: it was not
-	release  []byte    // message that waits for room in the reliable channel
+	switched time.Time // time at which the player was released; zero until then
+	release  []byte    // release message that waits for room in the reliable channel
 }
 
 // outbound is a handover to another server.
 type outbound struct {
 	player *Player
-	stream *streams.Writer // with the payload
+	stream *streams.Writer // stream with the payload
 	secret message.Secret
 	begun  time.Time
 }
 
-// standby is a player whom another server hands over, before it has released him. It belongs to the
-// shard's goroutine except for over.
+// standby is the state of a player whom another server hands over, until that server releases the
+// player. Only the shard's goroutine uses it, except for over.
 type standby struct {
-	payload  []byte // nil: none has arrived
+	payload  []byte // payload of the handover; nil until it has arrived
 	received bool
 	held     []heldMessage
-	size     int           // of held, with overhead
+	size     int           // size of held with heldOverhead, in bytes
 	over     chan struct{} // closed when Joined is about to be called, or the session has ended
 }
 
@@ -239,7 +239,7 @@ func (o *outbound) fail(err error) {
 	}
 }
 
-// noteOutcome tells the game of the outcome of a handover, on the shard's goroutine.
+// noteOutcome reports the outcome of a handover to the game. It runs on the shard's goroutine.
 func (p *Player) noteOutcome(err error) {
 	cause := err
 	if err == nil {
@@ -254,8 +254,8 @@ func (p *Player) noteOutcome(err error) {
 	}
 }
 
-// release ends the player's time at this server, at the request of the client, which has switched
-// to the other one. What arrived before is delivered, nothing that arrives later.
+// release completes a handover at the request of the client, which has switched to the other
+// server. Messages that arrived before are delivered; later ones are not.
 func (p *Player) release(a *arrival) {
 	h := &p.handover
 	h.mu.Lock()
@@ -282,7 +282,7 @@ func (p *Player) release(a *arrival) {
 	p.sendRelease()
 }
 
-// sendRelease sends the release, if the channel has room, and reports whether it was sent.
+// sendRelease sends the release if the reliable channel has room, and reports whether it was sent.
 func (p *Player) sendRelease() bool {
 	if h := &p.handover; h.release != nil && p.conn.SendReliable(h.release) == nil {
 		h.release = nil
@@ -290,8 +290,8 @@ func (p *Player) sendRelease() bool {
 	return p.handover.release == nil
 }
 
-// usesFormer reports whether messages of a type are handled after the player was released: those
-// about what this server has sent.
+// usesFormer reports whether messages of a type are handled after the player was released. These
+// are messages about data that this server has sent.
 func usesFormer(t message.Type, reliable bool) bool {
 	return t == message.Acks || t == message.Reply || t == message.Bound || t == message.Request && reliable
 }
@@ -309,7 +309,7 @@ func (p *Player) acceptHandover(r *streams.Reader) func([]byte, error) {
 	}
 }
 
-// arrive ends the standby: the old server has released the player, as the secret shows.
+// arrive ends the standby if the secret proves that the old server has released the player.
 func (p *Player) arrive(secret message.Secret, a *arrival) {
 	st := p.standby
 	if secret.Hash(st.payload) != p.conn.Handover() {
@@ -327,12 +327,12 @@ func (p *Player) arrive(secret message.Secret, a *arrival) {
 }
 
 // usesStandby reports whether messages of a type are handled before the other server has released
-// the player: those that prepare the switch.
+// the player. These are messages that prepare the switch.
 func usesStandby(t message.Type) bool {
 	return t == message.Bind || t == message.Acks || t == message.Reply || t == message.Bound || t == message.Handover
 }
 
-// hold keeps a message until the release.
+// hold stores a message until the release.
 func (p *Player) hold(b []byte, a *arrival) {
 	st, size := p.standby, len(b)+heldOverhead
 	switch {

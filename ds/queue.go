@@ -2,17 +2,17 @@ package ds
 
 import "sync"
 
-// queue holds the jobs that wait for Poll, in order. Frames lie in the inboxes of their RPCs, so
-// that each is stored as its own type and nothing is allocated once warm.
+// queue holds the jobs that wait for Poll, in order. Frames are stored in the inboxes of their
+// RPCs, each with its own type, so nothing is allocated once warm.
 type queue struct {
 	mu      sync.Mutex
 	quota   quota
 	waiting []job
-	polling bool // jobs are running, or were interrupted
+	polling bool // jobs are running, or a run was interrupted
 
-	// Of Poll:
+	// Used only by Poll:
 	running []job
-	next    int // of running
+	next    int // index in running of the next job
 }
 
 type job interface {
@@ -26,7 +26,8 @@ type call func()
 func (c call) collect() {}
 func (c call) run()     { c() }
 
-// push adds a job of a size in bytes, and reports whether the quota admits it. It does if u is nil.
+// push adds a job of a size in bytes, and reports whether the quota admits it. If u is nil, the job
+// is always admitted.
 func (q *queue) push(u *playerQuota, size int, j job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -86,15 +87,15 @@ type quota struct {
 	limit   int
 	players int
 
-	polls  uint64 // resets
+	polls  uint64 // number of calls of reset
 	used   int    // bytes of all players since the last reset
-	common int    // bytes of the common half
+	common int    // bytes of the common half that are in use
 }
 
-// playerQuota is what one player uses of a quota. The queue's lock guards it.
+// playerQuota counts the part of a quota that one player uses. The queue's lock guards it.
 type playerQuota struct {
 	polls uint64
-	own   int // bytes of the player's own part
+	own   int // bytes of the player's own part that are in use
 }
 
 // admit reports whether a player may add a job of a size in bytes, and counts it if so.

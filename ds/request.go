@@ -18,7 +18,7 @@ type Request struct {
 	Message []byte // belongs to the game
 
 	id       uint32
-	answered error // what Reply and Fail return; nil until there is an answer. Guarded by Player.asked
+	answered error // error for further calls of Reply and Fail; nil until the answer. Guarded by Player.asked
 }
 
 var (

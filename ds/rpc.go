@@ -11,22 +11,22 @@ import (
 	"github.com/uplink-rpc/uplink/session"
 )
 
-// rpc is one RPC of the server, for all players. It does not change once Serve runs, except gone.
+// rpc is one RPC of the server, for all players. After Serve has started, only gone changes.
 type rpc struct {
 	schema  *schema.Schema
 	sink    sink
 	handler any // *handler[T]
 	shards  []*rpcShard
-	// buffer is nil if frames do not wait in jitter buffers, which newBuffer creates.
+	// buffer configures the jitter buffers, which newBuffer creates. It is nil if the RPC has none.
 	buffer    *JitterBuffer
 	newBuffer func(p *Player, b *binding, batch int) (jitterBuffer, error)
-	gone      BufferStats // of players who left; guarded by Server.buffers
-	predicted bool        // worlds tell clients which frames were processed
-	time      *timeCheck  // or nil
+	gone      BufferStats // counts of the buffers of players who left; guarded by Server.buffers.mu
+	predicted bool        // messages of worlds report which frames were processed
+	time      *timeCheck  // nil without a TimeCheck
 }
 
-// sink receives the decoded frames of an RPC. deliver returns an error if the frame does not hold a
-// value of the RPC's type, or an errDrop.
+// sink receives the decoded frames of an RPC. deliver returns an errDrop if it drops the frame, and
+// another error if the frame does not contain a value of the RPC's type.
 type sink interface {
 	deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time.Time) error
 }
@@ -55,7 +55,7 @@ type Frame[T any] struct {
 	// Received is when the datagram arrived.
 	Received time.Time
 
-	delta time.Duration // that the call simulates, for a TimeCheck
+	delta time.Duration // time that the call simulates, for a TimeCheck
 }
 
 // HandleOption is an option of [Handle] for one RPC: a [JitterBuffer], a [TimeCheck], or
@@ -175,7 +175,7 @@ func (h *handler[T]) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at tim
 	return nil
 }
 
-// describe sets what a delivery says of the frame besides its value.
+// describe sets the fields of the frame other than Value from a delivery.
 func (f *Frame[T]) describe(b *binding, d *rpcdelta.Delivery, at time.Time) {
 	f.Seq, f.Missed, f.Late, f.Redundant, f.Received = d.Seq, d.Missed, d.Late, d.Recovered, at
 	if b.rpc.time != nil {
@@ -242,8 +242,8 @@ type inbox[T any] struct {
 
 	// Of Poll:
 	running []item[T]
-	poll    uint64 // in which running was filled
-	next    int    // of running
+	poll    uint64 // value of quota.polls when running was filled
+	next    int    // index in running of the next frame
 }
 
 type item[T any] struct {
@@ -266,7 +266,7 @@ func (in *inbox[T]) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time
 	if n == cap(in.waiting) {
 		in.waiting = append(in.waiting, item[T]{})[:n]
 	}
-	longer := in.waiting[:n+1] // with the byte slices of an earlier value
+	longer := in.waiting[:n+1] // reuses the byte slices of an earlier value
 	it := &longer[n]
 	if err := in.handler.restore(&it.frame.Value, d.Frame); err != nil { // may end the goroutine
 		return err
@@ -279,7 +279,7 @@ func (in *inbox[T]) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time
 }
 
 func (in *inbox[T]) collect() {
-	if polls := in.queue.quota.polls; in.poll != polls { // first call in this Poll
+	if polls := in.queue.quota.polls; in.poll != polls { // first job of this RPC in this Poll
 		in.waiting, in.running = in.running[:0], in.waiting
 		in.poll, in.next = polls, 0
 	}
@@ -293,8 +293,8 @@ func (in *inbox[T]) run() {
 	in.handler.call(p, b, &it.frame)
 }
 
-// fixedRate returns the only rate with which an RPC can be bound, in calls per second, or 0 if
-// there is none.
+// fixedRate returns the rate at which a client must bind the RPC, in calls per second, or 0 for any
+// rate.
 func (r *rpc) fixedRate(c *Config) float64 {
 	switch {
 	case r.buffer != nil:

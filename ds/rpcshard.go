@@ -10,11 +10,12 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// rpcShard is an RPC in one shard. It belongs to the shard's goroutine except for the counters.
+// rpcShard is the state of an RPC in one shard. Only the shard's goroutine uses it, except for the
+// counters.
 type rpcShard struct {
-	versions  []*version        // the last used one first
-	scratch   *rpcdelta.Scratch // of all decoders
-	converted *schema.Frame     // a frame of another version
+	versions  []*version        // most recently used first
+	scratch   *rpcdelta.Scratch // shared by all decoders
+	converted *schema.Frame     // scratch for frames that are converted from another version
 	profiler  profiler
 
 	unreliable, reliable counts
@@ -27,9 +28,9 @@ func (r *rpcShard) counts(reliable bool) *counts {
 	return &r.unreliable
 }
 
-// versionOf returns an RPC with the fields of a client, or the server's if there are none, at a
-// rate and with factors of the velocities. It keeps the maxVersions last used ones: a hostile
-// client that declares many evicts those of others, which are then compiled again.
+// versionOf returns the version of an RPC with the fields of a client (nil means the server's
+// fields), its rate and its factors of velocities. It stores the maxVersions most recently used
+// versions. A hostile client can evict the versions of others, which are then compiled again.
 func (r *rpcShard) versionOf(own *schema.Schema, fields []string, hz float64, perTick []int64) (*version, error) {
 	i := slices.IndexFunc(r.versions, func(v *version) bool {
 		return slices.Equal(v.fields, fields) && v.schema.RateHz() == hz && slices.Equal(v.schema.PerTick(), perTick)

@@ -8,22 +8,21 @@ import (
 )
 
 // sequencer is the sink of an RPC whose client repeats lost payloads. It delivers in sequence:
-// frames that follow a missing one wait for it until its deadline. It belongs to the shard's
-// goroutine.
+// frames after a missing one wait for it until its deadline. Only the shard's goroutine uses it.
 type sequencer struct {
 	sink     sink
 	player   *Player
 	binding  *binding
 	schema   *schema.Schema
-	deadline int           // in frames
-	patience time.Duration // the same as a time, in case no more frames come
-	repairs  func() bool   // whether a lost payload can still arrive in time
+	deadline int           // maximum wait, in frames
+	patience time.Duration // maximum wait as a time, in case no more frames arrive
+	repairs  func() bool   // reports whether a lost payload can still arrive in time
 
 	started   bool
 	listed    bool           // in shard.sequencing
 	next      uint64         // sequence of the next frame to deliver
 	repairing uint64         // sequence up to which the client is known to repeat payloads
-	waiting   []waitingFrame // by sequence; those beyond the length are kept for reuse
+	waiting   []waitingFrame // by sequence number; elements beyond the length are reused
 }
 
 type waitingFrame struct {
@@ -31,8 +30,8 @@ type waitingFrame struct {
 	at       time.Time
 }
 
-// deliver delivers a frame after those that waited for it, or lets it wait if a frame before it can
-// still arrive in time.
+// deliver delivers a frame after the waiting frames before it. If a missing frame before it can
+// still arrive in time, the frame waits.
 func (q *sequencer) deliver(p *Player, b *binding, d *rpcdelta.Delivery, at time.Time) error {
 	if !q.started {
 		q.started, q.next = true, d.Seq

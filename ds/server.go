@@ -34,30 +34,30 @@ type Server struct {
 	buffers jitterBuffers
 	events  events
 	polls   *tickClock // nil without Config.TickHz
-	polled  uint64     // calls of Poll; of its goroutine
+	polled  uint64     // number of calls of Poll; used only by the goroutine that calls it
 
 	mu     sync.Mutex         // guards rpcs and worlds
 	rpcs   map[string]*rpc    // by name
 	worlds map[string]*served // by name
 
 	predicts   atomic.Bool                          // an RPC is registered with ForPrediction
-	panics     atomic.Uint64                        // recovered panics
-	asked      atomic.Uint64                        // requests of players
-	streamed   [2]atomic.Uint64                     // bytes of streams sent, received
-	called     [2]atomic.Uint64                     // calls of clients' RPCs, bytes of their payloads
-	streaming  sync.WaitGroup                       // calls of Config.Hooks.OnStream
+	panics     atomic.Uint64                        // number of recovered panics
+	asked      atomic.Uint64                        // number of requests of players
+	streamed   [2]atomic.Uint64                     // bytes of streams: sent, received
+	called     [2]atomic.Uint64                     // calls of clients' RPCs: their number, bytes of their payloads
+	streaming  sync.WaitGroup                       // running calls of Config.Hooks.OnStream
 	silent     bool                                 // neither Config.Logger nor Config.Hooks.PanicHandler is set
 	profiling  atomic.Uint64                        // low 32 bits: mean payloads per measured one, 0 for none; high 32 bits: run
 	leaving    atomic.Bool                          // Shutdown was called
 	draining   atomic.Bool                          // Drain was called
 	keys       atomic.Pointer[[]token.Key]          // the first one issues tokens for handovers
-	outcome    atomic.Pointer[func(*Player, error)] // of Drain: is called with outcomes of handovers
-	calls      atomic.Int64                         // calls of Joined and Left that wait for Poll
+	outcome    atomic.Pointer[func(*Player, error)] // set by Drain; called with the outcome of each handover
+	calls      atomic.Int64                         // number of calls of Joined and Left that wait for Poll
 	member     *fleetmember.Member                  // nil without Config.Fleet
-	membership sync.WaitGroup                       // calls of its Run
-	addrs      atomic.Pointer[[]netip.AddrPort]     // of SetAddrs
-	populated  atomic.Int32                         // shards that may have players, or get some
-	drained    chan struct{}                        // closed when Shutdown need not wait any more
+	membership sync.WaitGroup                       // running calls of member.Run
+	addrs      atomic.Pointer[[]netip.AddrPort]     // addresses of SetAddrs
+	populated  atomic.Int32                         // number of shards that have players or may get some
+	drained    chan struct{}                        // closed when Shutdown can stop waiting
 	drainOnce  sync.Once
 	serving    atomic.Bool
 	served     chan struct{} // closed when Serve returns
@@ -242,7 +242,7 @@ func (s *Server) Poll() int {
 		s.polled++
 		s.polls.tick(s, time.Now(), replication.TickTime(s.polled, s.cfg.TickHz))
 	}
-	n := s.queue.drain() + s.buffers.release(time.Now()) // the rest of a Poll that did not return
+	n := s.queue.drain() + s.buffers.release(time.Now()) // rest of an earlier Poll that did not return
 	s.buffers.begin()                                    // before Joined of their players is called
 	n += s.queue.run()
 	return n + s.buffers.release(time.Now())
@@ -303,7 +303,7 @@ func (s *Server) countRPCs() int {
 	return len(s.rpcs)
 }
 
-// lookup returns an RPC by its name, or nil and the names that are registered.
+// lookup returns the RPC with a name, or nil and the names of all registered RPCs.
 func (s *Server) lookup(name string) (*rpc, []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -83,8 +83,8 @@ func (s *Server) bind(p *Player, r *message.BindRequest) message.BindAnswer {
 // minRate is the lowest rate, in calls per second, with which an RPC can be bound.
 const minRate = 0.001
 
-// checkRequest sets the reason of an answer if a number of the request is out of its range. It
-// takes no time to speak of, so it comes before whatever the fields of the request cost.
+// checkRequest sets the reason of an answer if a number of the request is out of its range. It is
+// cheap, so it is called before the fields of the request are processed.
 func (s *Server) checkRequest(a *message.BindAnswer, rpc *rpc, r *message.BindRequest) {
 	hz, fixed, limit := cmp.Or(r.RateHz, schema.DefaultRate), rpc.fixedRate(&s.cfg), max(s.cfg.Limits.MaxRate, rpc.schema.RateHz())
 	limit = max(limit, fixed)

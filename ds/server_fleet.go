@@ -15,7 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/token"
 )
 
-// joinFleet creates the server's part in a fleet, and returns the function that is asked about
+// joinFleet creates the server's member of the fleet, and returns the function that decides about
 // joins; nil without [Config.Fleet].
 func (s *Server) joinFleet() (admit func(context.Context, endpoint.Join) error, err error) {
 	if s.cfg.Fleet == nil {
@@ -37,7 +37,7 @@ func (s *Server) joinFleet() (admit func(context.Context, endpoint.Join) error, 
 	}, nil
 }
 
-// takePart participates in the fleet until the returned function is called.
+// takePart makes the server a member of the fleet until the returned function is called.
 func (s *Server) takePart(ctx context.Context) (stop func()) {
 	if s.member == nil {
 		return func() {}
@@ -81,7 +81,7 @@ func (s *Server) endReplaced(client uint64) {
 }
 
 const (
-	// directoryAge is the time for which a drain uses what it has read of the directory.
+	// directoryAge is the time for which a drain uses its copy of the directory.
 	directoryAge = 2 * time.Second
 	// directoryWait is the time in which servers return to the directory after an outage of it.
 	directoryWait = fleet.ServerTTL / 2

@@ -12,12 +12,13 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// panicReason is the reason for which such a session ends, as sent to the client. It does not
-// contain the value of the panic, which may be about the server's internals.
+// panicReason is the reason for the end of a session after a panic, as sent to the client. It does
+// not contain the value of the panic, which may reveal internals of the server.
 const panicReason = "internal server error"
 
 // try calls f. If f panics or calls runtime.Goexit, it calls failed with the value of the panic, or
-// nil, and the stack. The second ends the goroutine: callers must leave their state valid before.
+// nil, and the stack. runtime.Goexit ends the goroutine, so callers must leave their state valid
+// before the call.
 func try(f func(), failed func(v any, stack []byte)) {
 	returned := false
 	defer func() {
@@ -36,7 +37,8 @@ func (s *Server) guard(p *Player, f func()) {
 }
 
 // onGoroutine calls f on a new goroutine and waits for it. Callbacks that run while a connection is
-// added or removed are called like this, so that runtime.Goexit does not leave that half done.
+// added or removed are called like this, so that runtime.Goexit cannot interrupt the addition or
+// removal.
 func onGoroutine(f func()) {
 	done := make(chan struct{})
 	go func() {

@@ -18,7 +18,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-var _ interface { // which the transport calls if they are there
+var _ interface { // optional methods that the transport calls
 	Handled()
 	Moved(c *endpoint.Conn, from netip.AddrPort)
 	Refused(client uint64, err error)
@@ -30,41 +30,42 @@ var _ interface { // which the transport calls if they are there
 type shard struct {
 	server *Server
 	index  int       // in Server.shards
-	start  time.Time // of the rate limits' clock
+	start  time.Time // start of the clock of rate limits
 
-	// Written by the shard's goroutine with mu, read by it without, and by others with mu.
+	// The shard's goroutine writes these with mu held and reads them without; others read them with
+	// mu held.
 	players map[*Player]struct{}
 
-	// Of the shard's goroutine:
-	arrival     arrival               // of the message that is being received
-	due         []*Player             // have frames to ack
-	initial     replication.SendQueue // of initial states
-	polled      time.Time             // when the tap was last polled
+	// Used only by the shard's goroutine:
+	arrival     arrival               // message that is being received
+	due         []*Player             // players with frames to ack
+	initial     replication.SendQueue // queue of initial states
+	polled      time.Time             // time at which the tap was last polled
 	unpublished []*counts
 	buf         []byte
-	sequencing  []*sequencer // in which frames wait
-	switched    []*Player    // to other servers
-	awaiting    []*Player    // whom another server has not released
+	sequencing  []*sequencer // sequencers in which frames wait
+	switched    []*Player    // players who have switched to other servers
+	awaiting    []*Player    // players whom another server has not released
 	binds       bindQueue
-	resets      uint64    // last Tap.Resets
-	counted     time.Time // last Tap.Counted
-	empty       bool      // the server shuts down and the last player has left
+	resets      uint64    // last value of Tap.Resets
+	counted     time.Time // last value of Tap.Counted
+	empty       bool      // the server shuts down or drains, and the last player has left
 
 	acks ackCounts
 
 	mu        sync.Mutex  // guards the rest
-	handing   []*outbound // that began in the last handoverLife
+	handing   []*outbound // handovers that began in the last handoverLife
 	drops     [drops]uint64
-	postponed []func() // handle panics of taps that were recovered while a lock was held
+	postponed []func() // handlers for panics of taps that were recovered while a lock was held
 }
 
 type arrival struct {
 	at        time.Time
-	since     time.Duration // since the shard's start, for rate limits
+	since     time.Duration // time since the shard's start, for rate limits
 	reliable  bool
-	number    uint64 // of its datagram, on the unreliable channel
-	coalesced bool   // not the first payload of its datagram
-	extra     int    // bytes that it added to the datagram besides its own
+	number    uint64 // packet number of its datagram, on the unreliable channel
+	coalesced bool   // the payload is not the first of its datagram
+	extra     int    // bytes of overhead that the payload added to the datagram
 }
 
 // Opened registers a new connection and creates its Player.
@@ -87,7 +88,7 @@ func (h *shard) Opened(c *endpoint.Conn) {
 	h.mu.Lock()
 	h.players[p] = struct{}{}
 	h.mu.Unlock()
-	if h.empty { // its handshake began before the drain
+	if h.empty { // the handshake began before the drain
 		h.empty = false
 		s.populated.Add(1)
 	}
@@ -111,7 +112,7 @@ func (h *shard) Opened(c *endpoint.Conn) {
 	}
 }
 
-// join tells the game of a player.
+// join reports a new player to the game.
 func (h *shard) join(p *Player) {
 	p.awaits.Store(false)
 	if m := h.server.member; m != nil {
@@ -143,7 +144,7 @@ func (h *shard) Closed(c *endpoint.Conn, err error) {
 	case !p.handover.switched.IsZero():
 		err = session.ErrHandedOver
 	case (s.leaving.Load() || p.leaves.Load()) && errors.Is(err, session.ErrQuit):
-		err = session.ErrShutdown // clients leave when they are told
+		err = session.ErrShutdown // clients leave when the server tells them to
 	}
 	h.mu.Lock()
 	delete(h.players, p)
@@ -312,15 +313,16 @@ func fleetSession(c *endpoint.Conn) fleet.Session {
 	return fleet.Session{Client: c.ClientID(), ID: c.ID(), Issued: c.Issued()}
 }
 
-// sendAcks sends acks that are worth a datagram of their own to the players to whom none were sent
-// for an interval, piggybacked ones included. So players have their acks in different ticks.
+// sendAcks sends acks in separate datagrams to the players to whom no acks, piggybacked or not,
+// were sent for an interval, if the acks are worth a datagram. The acks of different players are
+// therefore sent in different ticks.
 func (h *shard) sendAcks(now time.Time) {
 	s := h.server
 	waiting := h.due[:0]
 	for _, p := range h.due {
 		p.bindings.Lock()
 		// Half a tick of tolerance, as ticks are not punctual.
-		alone := 8 * (endpoint.IPSize + endpoint.HeaderSize + p.overhead + 1) // bits around acks
+		alone := 8 * (endpoint.IPSize + endpoint.HeaderSize + p.overhead + 1) // bits of a datagram besides the acks
 		switch {
 		case now.Sub(p.bindings.sent) < s.cfg.ackInterval()-s.cfg.tick()/2, p.bindings.ackDue() && (p.bindings.carries(now) || !p.bindings.acksPay(alone)):
 			waiting = append(waiting, p)
@@ -349,7 +351,7 @@ func (h *shard) ack(p *Player, now time.Time) {
 
 // Panicked handles a panic of the code that decodes what a player sent. The transport calls it.
 func (h *shard) Panicked(c *endpoint.Conn, v any, stack []byte) {
-	p, _ := c.Value.(*Player) // nil before it is set
+	p, _ := c.Value.(*Player) // nil until it is set
 	h.server.panicked(p, v, stack)
 }
 
@@ -367,8 +369,8 @@ func (h *shard) handlePostponed() {
 	}
 }
 
-// finishHandovers ends the sessions of players who have switched to another server, once nothing is
-// on its way any more.
+// finishHandovers ends the sessions of players who have switched to another server, once no
+// messages are in flight any more.
 func (h *shard) finishHandovers(now time.Time) {
 	h.switched = slices.DeleteFunc(h.switched, func(p *Player) bool {
 		if _, joined := h.players[p]; !joined {

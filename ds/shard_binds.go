@@ -10,9 +10,10 @@ import (
 // many clients can send their bursts at once.
 const bindsPerTick = 32
 
-// bindQueue has the players of a shard whose requests to bind wait for a tick. They take turns.
+// bindQueue holds the players of a shard whose requests to bind wait for a tick. They are served in
+// turn.
 type bindQueue struct {
-	used    int // of bindsPerTick, since the last tick; more than that after a large request
+	used    int // cost of the requests since the last tick; may exceed bindsPerTick after a large request
 	players []*Player
 }
 
@@ -43,7 +44,7 @@ func (h *shard) receiveBind(p *Player, body []byte, a *arrival) {
 	p.limits.waitingBinds += bindCost(body)
 }
 
-// answerBinds answers requests that wait, at a tick.
+// answerBinds answers waiting requests at a tick.
 func (h *shard) answerBinds() {
 	q := &h.binds
 	q.used = 0

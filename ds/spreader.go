@@ -13,8 +13,8 @@ type spreader struct {
 	world  *replication.World
 	spread time.Duration
 	done   chan struct{} // closed by close
-	timer  *time.Timer   // of the goroutine
-	run    func()        // the goroutine, bound once, so that a tick allocates nothing
+	timer  *time.Timer   // timer of the goroutine
+	run    func()        // method value of release, stored so that a tick allocates nothing
 
 	mu      sync.Mutex
 	running bool

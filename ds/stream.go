@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxStreams is the number of RPCs of a client that a player can have bound: each costs a ring
+	// maxStreams is the number of RPCs of a client that a player can have bound: each takes a ring
 	// of frames at both ends.
 	maxStreams = message.MaxCalls
 	// maxReliableFrame is the maximum size of a payload on the reliable channel, in bytes.
@@ -43,7 +43,7 @@ type Stream[T any] struct {
 	typ *schema.Type[T]
 }
 
-// outgoings are the RPCs that the server calls at one player's client. A nil one has none.
+// outgoings holds the RPCs that the server calls at one player's client. A nil outgoings is empty.
 type outgoings struct {
 	mu   sync.Mutex
 	list []*outgoing // by number
@@ -58,8 +58,8 @@ type outgoing struct {
 
 	mu      sync.Mutex
 	enc     *rpcdelta.Encoder
-	refused error // by the client
-	queued  bool  // buf is a reliable payload that the channel had no room for
+	refused error // error if the client refused the RPC
+	queued  bool  // buf is a reliable payload for which the channel had no room
 	frame   *schema.Frame
 	buf     []byte
 	stats   rpcdelta.Stats
@@ -82,7 +82,7 @@ func Bind[T any](p *Player, name string, cfg BindConfig) (*Stream[T], error) {
 	return &Stream[T]{o, typ}, nil
 }
 
-// add asks the client to bind an RPC.
+// add requests the client to bind an RPC.
 func (all *outgoings) add(o *outgoing, s *schema.Schema) error {
 	if all == nil {
 		return net.ErrClosed
@@ -183,8 +183,8 @@ func (o *outgoing) send(f *schema.Frame) (seq uint64, err error) {
 	return info.Seq, nil
 }
 
-// transmit sends the payload in o.buf. On the reliable channel the next delta depends on it: if
-// others have taken the room that there was, it is queued, and the next call sends it first.
+// transmit sends the payload in o.buf. On the reliable channel the next delta depends on it: if the
+// channel has no room left, the payload is queued, and the next call sends it first.
 func (o *outgoing) transmit() (err error) {
 	if !o.config.Reliable {
 		return o.wrap(o.player.conn.Send(o.buf))
@@ -201,7 +201,7 @@ func (o *outgoing) wrap(err error) error {
 	return fmt.Errorf("ds: call %s of player %d: %w", o.name, o.player.ID(), err)
 }
 
-// at returns the RPC of a number, or nil.
+// at returns the RPC with a number, or nil.
 func (all *outgoings) at(n int) *outgoing {
 	if all == nil {
 		return nil
@@ -224,7 +224,7 @@ func (all *outgoings) count() int {
 	return len(all.list)
 }
 
-// countAcks returns the number of acks in a message, at least 1. What cannot be parsed is one.
+// countAcks returns the number of acks in a message, at least 1. The unparsable rest counts as one.
 func countAcks(b []byte) int {
 	for n := 1; ; n++ {
 		_, rest, err := rpcdelta.ParseAck(b)
@@ -235,8 +235,8 @@ func countAcks(b []byte) int {
 	}
 }
 
-// handleAcks handles the client's acks of calls. An invalid one does not keep the others from
-// being used. It returns false if there is an invalid one.
+// handleAcks handles the client's acks of calls. After an invalid ack, the others are still
+// applied. It returns false if an ack is invalid.
 func (all *outgoings) handleAcks(b []byte) bool {
 	valid := len(b) > 0
 	for len(b) > 0 {
@@ -257,8 +257,8 @@ func (o *outgoing) ack(a rpcdelta.Ack) error {
 	return o.enc.Ack(a)
 }
 
-// handleAnswer handles the client's answer to a request to bind. It reports false if the client
-// was not asked.
+// handleAnswer handles the client's answer to a request to bind. It reports false if the server did
+// not send such a request.
 func (all *outgoings) handleAnswer(a *message.BindAnswer) bool {
 	o := all.at(int(a.RPC))
 	if o == nil {
@@ -277,7 +277,7 @@ func (all *outgoings) handleAnswer(a *message.BindAnswer) bool {
 	return true
 }
 
-// refusedCall returns the error of a call that the client does not take. Its text may be hostile.
+// refusedCall returns the error of a call that the client refused. Its text may be hostile.
 func refusedCall(name string, a *message.BindAnswer) error {
 	switch a.Reason {
 	case message.ReasonUnknown:

@@ -11,16 +11,16 @@ import (
 
 // Tap observes what a server receives, decodes and sends, for recordings; package capture writes a
 // file. With several shards, several goroutines call its methods and those of its [PlayerTap]s.
-// They must return soon. Except for Joined, they must not call methods of the server or of a
-// player. A panic in a method ends the session of the player whom the call is about, if there is
-// one, and no method of that PlayerTap is called after it; see [Hooks.PanicHandler].
+// They must return quickly. Except for Joined, they must not call methods of the server or of a
+// player. A panic in a method that concerns a player ends the session of that player, and no
+// further method of its PlayerTap is called; see [Hooks.PanicHandler].
 type Tap interface {
 	// Joined is called before any other method for a player.
 	Joined(p *Player, suite transport.Suite) PlayerTap
 	// Counted is called about once a second.
 	Counted(st transport.ListenerStats)
-	// Resets returns a count. When it changes, all clients are asked to reset their streams, so
-	// that what follows can be decoded without what was before.
+	// Resets returns a count. When it changes, the server requests all clients to reset their
+	// streams. Later payloads can then be decoded without the earlier ones.
 	Resets() uint64
 }
 
@@ -35,8 +35,8 @@ type PlayerTap interface {
 	// Decoded is called with the decoded frames of a payload, which are valid during the call.
 	Decoded(at time.Time, rpc int, frames []rpcdelta.Delivery)
 	// Dropped is called when a payload or a message was dropped. If it belongs to no RPC, rpc is
-	// negative. decoder reports whether the decoder found the reason; else it never saw the
-	// payload.
+	// negative. decoder reports whether the decoder found the reason; otherwise the decoder did not
+	// receive the payload.
 	Dropped(at time.Time, rpc int, d Drop, decoder bool)
 	// Withheld is called when a frame was decoded but not delivered, except for frames that
 	// [Validate] rejects.

@@ -8,23 +8,23 @@ import (
 	"github.com/uplink-rpc/uplink/internal/serverclock"
 )
 
-// tickClock measures how fast ticks follow each other, by the actual times at which they begin.
+// tickClock measures the rate of ticks from the times at which they begin.
 type tickClock struct {
-	what string  // whose ticks, for people
-	hz   float64 // their nominal rate
+	what string  // name of the ticks in events and logs
+	hz   float64 // nominal rate, in ticks per second
 
 	mu      sync.Mutex
 	start   time.Time
 	monitor serverclock.Monitor
-	off     recentMax // how far the clock of a client whose path has no jitter was from the ticks
+	off     recentMax // recent maximum error of a client's clock on a path without jitter
 }
 
 func newTickClock(what string, hz float64, interval time.Duration) *tickClock {
 	return &tickClock{what: what, hz: hz, start: time.Now(), monitor: serverclock.Monitor{Clock: serverclock.New(serverclock.Remote(interval))}}
 }
 
-// tick records that a tick begins, which is at that time since tick 0, and reports to the server
-// when the rate leaves 1 ± 0.05 and when it returns.
+// tick records that a tick begins. at is the nominal time from tick 0 to this tick. It reports to
+// the server when the rate leaves 1 ± 0.05 and when it returns.
 func (c *tickClock) tick(s *Server, now time.Time, at time.Duration) {
 	c.mu.Lock()
 	own := now.Sub(c.start)
@@ -54,7 +54,7 @@ func (c *tickClock) rate() float64 {
 	return c.monitor.Rate()
 }
 
-// viewer returns what a [rewind.Viewer] contains of the ticks.
+// viewer returns the rate and uncertainty of the ticks for a [rewind.Viewer].
 func (c *tickClock) viewer(now time.Time) (rate float64, unsettled time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

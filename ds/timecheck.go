@@ -19,14 +19,14 @@ const (
 )
 
 // TimeCheck is a [HandleOption]: the server compares the time that a player's calls of the RPC
-// simulate with its own, so that a client that calls more often than RateHz, or with more time per
-// call, gains no more than the margins. It is for RPCs that move a player's character, without a
-// [JitterBuffer], which takes one call per tick anyway. Zero fields mean the defaults.
+// simulate with its own. A client that calls more often than RateHz, or with more time per call,
+// therefore gains no more than the margins. It is for RPCs that move a player's character, without
+// a [JitterBuffer], which takes one call per tick anyway. Zero fields mean the defaults.
 //
 // Each delivered call simulates one interval of RateHz, or what Delta says. Calls that are lost
-// simulate nothing. The difference of the two clocks is how far the player is ahead; it follows the
-// datagrams' times of arrival, so the margins must cover their jitter, and the bursts that follow
-// an interruption of the path.
+// simulate nothing. The difference of the two clocks is the time by which the player is ahead. It
+// depends on the arrival times of datagrams, so the margins must cover their jitter, and the bursts
+// after an interruption of the path.
 //
 // There is one clock per client id and RPC. A player has at most one binding of an RPC, and a
 // client that leaves and joins again continues with its clock. The clocks of servers between which
@@ -37,14 +37,14 @@ type TimeCheck struct {
 	// simulates one interval of RateHz per call. A client that declares another rate cannot bind
 	// the RPC.
 	RateHz float64
-	// MaxAhead is how far ahead a player may be, default 250 ms. A call that exceeds it is
-	// detected.
+	// MaxAhead is the maximum time by which a player may be ahead, default 250 ms. A call that
+	// exceeds it is detected.
 	MaxAhead time.Duration
-	// MaxBehind is how much time a player can save up by not calling, default 250 ms. After an
-	// interruption of the path, calls that arrive at once may simulate MaxAhead and MaxBehind.
+	// MaxBehind is the maximum time that a player can save up by not calling, default 250 ms. After
+	// an interruption of the path, calls that arrive at once may simulate MaxAhead and MaxBehind.
 	MaxBehind time.Duration
-	// Drift is the relative difference of the clocks' rates that is forgiven, up to 0.1, default
-	// 0.001: the clocks of honest clients differ by up to 0.0002.
+	// Drift is the permitted relative difference of the clocks' rates, up to 0.1, default 0.001.
+	// The clocks of honest clients differ by up to 0.0002.
 	Drift float64
 	// Delta names the field of one number with the time that a call simulates, in seconds. Without
 	// it, each call simulates one interval of RateHz. With it, clients may declare any rate up to
@@ -53,8 +53,8 @@ type TimeCheck struct {
 	// Resolve drops calls from a detection on, as ahead_of_time, until the player is not ahead any
 	// more. Otherwise all calls are delivered, and each further MaxAhead is another detection.
 	Resolve bool
-	// Detected, if set, is called for each detection, where handlers run, with how far ahead the
-	// player is.
+	// Detected, if set, is called for each detection, where handlers run, with the time by which
+	// the player is ahead.
 	Detected func(p *Player, rpc string, ahead time.Duration)
 }
 

@@ -13,32 +13,34 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// version is an RPC as some clients call it: with the server's fields or other ones, at the rate
-// that they declared.
+// version is an RPC with the fields and the rate that a client declared. Clients with the same
+// declaration share it.
 type version struct {
-	fields     []string             // descriptions; nil if they are the server's
-	schema     *schema.Schema       // of the frames that clients send, with their rate and factors
-	conversion *versions.Conversion // to the server's fields; nil if they are the same
+	fields     []string             // descriptions of the fields; nil for the server's fields
+	schema     *schema.Schema       // schema of the frames that clients send, with their rate and factors of velocities
+	conversion *versions.Conversion // conversion to the server's fields; nil if they are the same
 }
 
 const (
 	// maxVersions is the number of versions of an RPC that are kept in a shard.
 	maxVersions = 16
-	// A client may have twice the fields, components and bytes of the server, or so many more, if
-	// that is more: what it costs the server is in proportion to what the game decided.
+	// A client may have twice the fields, components and bytes of the server, or these numbers more
+	// than the server, whichever is larger. The cost to the server is thus proportional to the size
+	// of the game's own RPC.
 	spareFields     = 8
 	spareComponents = 8
 	spareBytes      = 32
-	// spareMemory is the number of bytes that the bindings of a player may take, if that is more
-	// than twice those with the server's fields.
+	// spareMemory is the minimum limit of the memory of a player's bindings, in bytes. The limit is
+	// otherwise twice the memory of bindings with the server's fields.
 	spareMemory = 32000
 )
 
-// atMost returns the limit of a number of a client of which the server has n.
+// atMost returns the limit of a client's number of fields, components or bytes, given the server's
+// number n.
 func atMost(n, spare int) int { return n + max(n, spare) }
 
-// fieldsOf returns the descriptions of a client's fields, nil if they are the server's, or sets the
-// reason of the answer.
+// fieldsOf returns the descriptions of a client's fields, or nil if they are the server's. If they
+// are invalid or incomplete, it sets the reason of the answer.
 func fieldsOf(a *message.BindAnswer, own *schema.Schema, r *message.BindRequest) (fields []string) {
 	most := atMost(len(own.Fields()), spareFields)
 	switch {

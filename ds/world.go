@@ -86,7 +86,7 @@ type World[T any] struct {
 	quantizer replication.Quantizer[T]
 }
 
-// served is a world without its type.
+// served is a world independent of its type of objects.
 type served struct {
 	joining  sync.Mutex
 	server   atomic.Pointer[Server] // nil until the world belongs to a server; set with joining locked
@@ -235,7 +235,7 @@ func (w *World[T]) Put(id uint16, generation uint8, v *T, in ...area.ID) error {
 
 func put[T any](w *replication.World, number int, q *replication.Quantizer[T], o snapshot.Object, v *T, in []area.ID) error {
 	var row []int32
-	if w.Open() != nil { // else Put says so
+	if w.Open() != nil { // otherwise Put returns an error
 		var err error
 		if row, err = q.Row(o.ID, v); err != nil {
 			return fmt.Errorf("ds: world %s: put object %d: %w", w.Name(), o.ID, err)
@@ -293,7 +293,7 @@ func (w *World[T]) Commit() { w.world.Commit() }
 func (w *World[T]) Send() (int, error) {
 	if w.server.Load() == nil {
 		w.Commit()
-		return 0, nil // it was offered to nobody
+		return 0, nil // the world was not offered to any player
 	}
 	return w.spreader.send()
 }
@@ -314,7 +314,7 @@ func (w *World[T]) Offer(p *Player) (*SnapshotStream, error) { return w.offer(p)
 // first. Clients forget objects that leave the view. It has no effect without WorldConfig.Areas.
 func (s *SnapshotStream) See(areas ...area.ID) { s.stream.See(areas) }
 
-// playerStream is what streams of both codecs have in common.
+// playerStream is the common part of the streams of both codecs.
 type playerStream struct {
 	player *Player
 	of     *served
@@ -410,7 +410,7 @@ func checkBandwidth(bandwidth, least int) error {
 // has subscribed, only SetViewer and SetBandwidth have an effect.
 type StateStream struct {
 	playerStream
-	inputs []istatesync.Input // of AddInputs, guarded by stream.State
+	inputs []istatesync.Input // scratch of AddInputs, guarded by stream.State
 }
 
 // OfferState offers the world to a player by state synchronization; [World.Offer] offers it as
