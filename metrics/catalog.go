@@ -13,7 +13,7 @@ type metric struct {
 	name, help   string
 	label, value string // an additional label, or none
 	number       float64
-	histogram    *histogram // instead of number
+	histogram    *histogram // value instead of number, or nil
 }
 
 func row[N int | uint64 | float64](name, help string, n N) metric {
@@ -24,20 +24,21 @@ func labeled[N int | uint64 | float64](name, label, value, help string, n N) met
 	return metric{name: name, help: help, label: label, value: value, number: float64(n)}
 }
 
-// histogram has the number of observations up to each upper bound, their total number and sum.
+// histogram holds the number of observations up to each upper bound, and their total number and
+// sum.
 type histogram struct {
 	buckets map[float64]uint64
 	count   uint64
 	sum     float64
 }
 
-// catalog has the descriptions of an endpoint's metrics, by their names without the prefix.
+// catalog holds the descriptions of an endpoint's metrics, by name without the prefix.
 type catalog struct {
 	prefix string
 	descs  map[string]*prometheus.Desc
 }
 
-// define adds the metrics of these series, which have labels besides their own.
+// define adds the descriptions of the metrics in series. labels are the names of additional labels.
 func (c *catalog) define(series []metric, labels ...string) {
 	for _, m := range series {
 		if c.descs[m.name] != nil {
@@ -58,7 +59,8 @@ func (c *catalog) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// collect sends series with the values of the labels that were defined.
+// collect sends series to ch. labels are the values of the additional labels, in the order of
+// define.
 func (c *catalog) collect(ch chan<- prometheus.Metric, series []metric, labels ...string) {
 	for _, m := range series {
 		desc := c.descs[m.name]

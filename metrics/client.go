@@ -20,7 +20,7 @@ type Client struct {
 
 	mu    sync.Mutex
 	conns []*client.Conn
-	past  client.Stats // counters of the connections that were replaced
+	past  client.Stats // sum of the counters of the replaced connections
 }
 
 var _ prometheus.Collector = (*Client)(nil)
@@ -39,8 +39,8 @@ func NewClient(conns ...*client.Conn) *Client {
 type clientStats struct {
 	client.Stats
 
-	limit, limited float64 // of the connections with a bandwidth limit, in bits per second
-	congested      int     // connections that congestion limits
+	limit, limited float64 // sums over the connections with a bandwidth limit, in bits per second
+	congested      int     // number of connections that congestion limits
 	lowered        int     // largest reduction of the maximum redundancy
 	batched        float64 // largest minimum of frames per payload, less 1
 }
@@ -74,8 +74,8 @@ func clientMetrics(s *clientStats) []metric {
 	}
 }
 
-// unreliableMetrics are the counters of unreliable RPCs. Those of jitter buffers are reported by
-// the server.
+// unreliableMetrics are the counters of unreliable RPCs. The server reports the counters of jitter
+// buffers.
 func unreliableMetrics(r *client.RPCStats) []metric {
 	p := &r.Pace
 	return []metric{
@@ -87,7 +87,8 @@ func unreliableMetrics(r *client.RPCStats) []metric {
 	}
 }
 
-// rpcMeans are sums over the connections on which an unreliable RPC is bound.
+// rpcMeans holds sums over the connections on which an unreliable RPC is bound. Dividing them by
+// conns yields means.
 type rpcMeans struct {
 	conns                   float64
 	loss, burst, redundancy float64
@@ -105,7 +106,8 @@ func meanMetrics(m *rpcMeans) []metric {
 	}
 }
 
-// paceMeans are sums over the connections whose server reports a jitter buffer.
+// paceMeans holds sums over the connections whose server reports a jitter buffer. Dividing them by
+// conns yields means.
 type paceMeans struct{ conns, slack, target, rate float64 }
 
 func clockMetrics(m *paceMeans) []metric {
@@ -175,7 +177,8 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 		drops{"malformed": sums.Malformed}, t.Dropped.All())
 }
 
-// sums adds up the statistics of all connections. means has the unreliable RPCs that are bound.
+// sums adds up the statistics of all connections. means contains the bound unreliable RPCs, by
+// name.
 func (c *Client) sums() (sums clientStats, means map[string]*rpcMeans) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,7 +198,7 @@ func (c *Client) sums() (sums clientStats, means map[string]*rpcMeans) {
 		sums.batched = max(sums.batched, st.Budget.FramesPerPayload-1)
 		for i := range st.RPCs {
 			r := &st.RPCs[i]
-			if r.Reliable || r.Burst == 0 { // the latter: it is not bound
+			if r.Reliable || r.Burst == 0 { // Burst is 0 until the RPC is bound
 				continue
 			}
 			if means[r.RPC] == nil {

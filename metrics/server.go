@@ -16,7 +16,7 @@ type Server struct {
 	shared
 	srv *ds.Server
 
-	kernel atomic.Uint64 // drops by the kernel, at the last scrape
+	kernel atomic.Uint64 // number of drops by the kernel at the last scrape
 }
 
 var _ prometheus.Collector = (*Server)(nil)
@@ -181,7 +181,7 @@ func serverDrops(counts []uint64) drops {
 }
 
 // kernelDrops returns the datagrams that the kernel dropped, on systems that report them. The count
-// never decreases, although the kernel forgets the counts of closed sockets.
+// never decreases, although the kernel discards the counts of closed sockets.
 func (s *Server) kernelDrops() (n uint64, ok bool) {
 	now, ok := s.srv.KernelDrops()
 	for n = s.kernel.Load(); now > n; n = s.kernel.Load() {

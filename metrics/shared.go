@@ -12,10 +12,10 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// shared are the metrics that both endpoints have.
+// shared holds the metrics that both endpoints have.
 type shared struct {
 	catalog
-	frames, messages string // what the endpoint does with both: "sent", "delivered" or "received"
+	frames, messages string // verbs for frames and messages: "sent", "delivered" or "received"
 }
 
 func newShared(prefix, frames, messages string) shared {
@@ -28,7 +28,7 @@ func newShared(prefix, frames, messages string) shared {
 	return s
 }
 
-// drops counts the drops of one RPC or world, or outside of any, by reason.
+// drops counts the drops of one RPC, of one world, or of neither, by reason.
 type drops map[string]uint64
 
 func (d drops) series() (all []metric) {
@@ -49,7 +49,7 @@ func (s *shared) collectWorld(ch chan<- prometheus.Metric, world string, st worl
 	s.collect(ch, d.series(), world, "replication")
 }
 
-// collectLink collects what belongs to no RPC and no world, with drops of two kinds.
+// collectLink collects the metrics that belong to no RPC and no world. d and more are the drops.
 func (s *shared) collectLink(ch chan<- prometheus.Metric, st linkStats, d drops, more iter.Seq2[string, uint64]) {
 	for reason, n := range more {
 		d[reason] += n
@@ -75,7 +75,7 @@ func channel(reliable bool) string {
 type rpcStats struct {
 	rpcdelta.Stats
 	payloads, payloadBytes    uint64
-	coalesced, coalescedBytes uint64 // payloads in a datagram after another one, and their overhead
+	coalesced, coalescedBytes uint64 // payloads that follow another payload in a datagram, and the bytes of their overhead
 	aeadBytes                 uint64
 	wireBytes, fullWireBytes  uint64
 	fallbacks                 uint64

@@ -8,8 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/session"
 )
 
-// addCounters adds the counters of src to dst, by RPC and by world. It leaves everything else of
-// dst as it is.
+// addCounters adds the counters of src to dst, by RPC and by world. It does not change the other
+// fields of dst.
 func addCounters(dst, src *client.Stats) {
 	for i := range src.RPCs {
 		r := &src.RPCs[i]
