@@ -10,39 +10,40 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// maxCarrierInterval is the longest interval between a client's other datagrams with which acks
-// wait for the next one.
+// maxCarrierInterval limits the measured interval between the client's other datagrams. Acks wait
+// for the next such datagram, at most two intervals.
 const maxCarrierInterval = 100 * time.Millisecond
 
-// acks are those of the worlds of a server that are due. They leave in front of the client's other
-// datagrams to it, or alone. No lock is taken while mu is held, except those of the link.
+// acks contains the due acks of the worlds of one server. They are piggybacked on the client's
+// other datagrams to the server, or sent in datagrams of their own. While mu is held, no lock is
+// taken except the link's.
 type acks struct {
 	link Link
 
 	mu       sync.Mutex
 	carriers message.Carriers
-	due      []*ack
+	due      []*ack // in the order in which they became due
 	buf      []byte
 }
 
-// ack is the ack of a world. The mutex of acks guards it.
+// ack is the ack of one world. The mutex of acks guards it.
 type ack struct {
-	interval time.Duration // between datagrams of acks alone
-	message  []byte        // the ack that is due: its type, the number of the stream, and its bytes
-	sent     time.Time     // the last one
-	received int           // bytes of messages since then
+	interval time.Duration // minimum time between datagrams that contain only acks
+	message  []byte        // encoded ack, with its message type and the number of the stream
+	sent     time.Time     // when the last ack was sent
+	received int           // bytes of messages since the last ack
 
-	count, bytes uint64 // of those sent
+	count, bytes uint64 // number and bytes of the acks sent
 }
 
-// forget drops an ack that is due.
+// forget removes an ack that is due.
 func (q *acks) forget(a *ack) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.due = slices.DeleteFunc(q.due, func(o *ack) bool { return o == a })
 }
 
-// put makes an ack of all messages so far due, the last of which has size bytes.
+// put makes an ack of all received messages due. size is the size of the last message, in bytes.
 func (q *acks) put(a *ack, message []byte, size int, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -54,7 +55,7 @@ func (q *acks) put(a *ack, message []byte, size int, now time.Time) {
 	q.sendAlone(a, now)
 }
 
-// tick sends an ack that is due, unless it has to wait.
+// tick sends an ack if it is due and need not wait.
 func (q *acks) tick(a *ack, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -63,8 +64,8 @@ func (q *acks) tick(a *ack, now time.Time) {
 	}
 }
 
-// sendAlone sends an ack in a datagram with the others that are due, unless it has to
-// wait: because of its rate, or for a datagram that can carry it.
+// sendAlone sends all due acks in a datagram of their own, unless ack a has to wait. It waits until
+// its interval has passed, and for a datagram on which it can be piggybacked.
 func (q *acks) sendAlone(a *ack, now time.Time) {
 	if next := a.sent.Add(a.interval); now.Before(next) {
 		q.link.Wake(next)
@@ -78,16 +79,16 @@ func (q *acks) sendAlone(a *ack, now time.Time) {
 	_ = q.link.Send(q.buf) // the next ack repeats it
 }
 
-// pays reports whether an ack is worth a datagram of its own, instead of waiting. During that time
-// the server would send messages relative to a baseline that is older by the time since the last
-// ack. Their size is taken to grow as the square root of the baseline's age.
+// pays reports whether an ack is worth a datagram of its own now. While the ack waits, the server
+// codes messages against an older baseline. Their size is assumed to grow as the square root of the
+// baseline's age.
 func (q *acks) pays(a *ack, now time.Time, wait time.Duration) bool {
 	age := q.link.RTT() + now.Sub(a.sent)
 	more := float64(a.received) * float64(wait) / float64(2*age)
 	return more > float64(int(q.link.Overhead())+len(a.message))
 }
 
-// take appends the acks that are due, as far as there is room, and counts them.
+// take appends the due acks that fit in room bytes, counts them, and removes them from due.
 func (q *acks) take(dst []byte, room int, now time.Time) []byte {
 	waiting := q.due[:0]
 	for _, a := range q.due {
@@ -105,7 +106,7 @@ func (q *acks) take(dst []byte, room int, now time.Time) []byte {
 	return dst
 }
 
-// addTo adds the counts of an ack.
+// addTo adds the counts of an ack to st.
 func (q *acks) addTo(st *session.ReplicationStats, a *ack) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -12,26 +12,26 @@ import (
 	"github.com/uplink-rpc/uplink/session"
 )
 
-// areaEncodings is the maximum number of baselines of a tick in a world with areas. A group may
-// have up to 8, for clients that have just begun to see it. With 4, clients would get 3 % fewer
-// bytes, and a tick for 1,000 of them would take 9 % more time.
+// areaEncodings is the maximum number of baselines per tick in a world with areas. A group can have
+// up to 8 encodings, for clients that have just begun to see it. With 4 baselines, clients would
+// receive 3 % fewer bytes, and a tick for 1,000 clients would take 9 % longer.
 const areaEncodings = 3
 
-// areaWorld is what a world with areas has in addition.
+// areaWorld is the part of a World that only worlds with areas have.
 type areaWorld struct {
 	*areas.History
 	types    []*areas.Type
-	builders sync.Pool // of *areas.Builder
-	enter    int       // bytes of a message for objects that enter a view
-	tick     []areaTick
+	builders sync.Pool  // of *areas.Builder
+	enter    int        // maximum bytes per message for keyframes of groups that enter a view
+	tick     []areaTick // by object type
 }
 
-// areaTick is the objects of one type in the newest tick, until it becomes a snapshot.
+// areaTick contains the objects of one type in the newest tick, before the tick becomes a snapshot.
 type areaTick struct {
 	objects []snapshot.Object // by ascending id
-	rows    []int32
-	in      []area.ID // the areas of all objects
-	count   []uint8   // of each object's areas
+	rows    []int32           // rows of all objects, one after the other
+	in      []area.ID         // areas of all objects, one after the other
+	count   []uint8           // number of areas of each object
 }
 
 // put adds an object.
@@ -55,7 +55,7 @@ func (w *areaWorld) reset() {
 	}
 }
 
-// apply makes the newest tick a snapshot.
+// apply turns the newest tick into a snapshot.
 func (w *areaWorld) apply() {
 	w.Begin()
 	for i := range w.tick {
@@ -89,13 +89,13 @@ var (
 type areaSender struct {
 	world  *World
 	player Player
-	see    []area.ID
+	see    []area.ID // visible areas, by descending priority
 	active bool
 	view   areas.View
-	sent   uint64 // number of the newest message + 1
+	sent   uint64 // number of the newest message, plus 1
 	sentAt time.Time
-	missed uint   // messages while its baselines are too old for the plan
-	age    uint64 // ticks between the last snapshot and its baseline
+	missed uint   // messages sent since the client's baselines became too old for the plan
+	age    uint64 // number of ticks between the last snapshot and its baseline
 	returns
 }
 
@@ -128,7 +128,7 @@ func (s *areaSender) message(own *[]byte, limit int, now time.Time) ([]byte, err
 	switch {
 	case recent || base.Distance > 0:
 		s.missed = 0
-	case c.bare == 0: // the keyframes of groups are held
+	case c.bare == 0: // the builder delays the keyframes of groups
 	case now.Sub(s.sentAt) < min(minHold<<min(s.missed, 6), maxHold):
 		return nil, errNothing
 	default:

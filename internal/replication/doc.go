@@ -1,12 +1,13 @@
-// Package replication sends worlds from a server to its clients, at both ends, without sockets,
-// clocks or goroutines of its own but those of [World.Broadcast]. Times are arguments.
+// Package replication sends worlds from a server to its clients. It contains both ends. It has no
+// sockets and no clocks: times are arguments. Only [World.Broadcast] and [World.Release] start
+// goroutines.
 //
 // The server has a [World] for each set of objects, and [Replicas] for each player. It offers a
-// world; the client subscribes to it or not. A subscribed client receives the initial state over
-// the reliable channel, unless it has it already, and then messages of one codec: snapshots or
-// state synchronization. A message larger than a datagram is sent in fragments. The client acks
-// messages at a limited rate. docs/spec/streams.md specifies each byte.
+// world, and the client may subscribe to it. A subscribed client receives the initial state over
+// the reliable channel, unless it has the state already. Then it receives messages of one codec:
+// snapshots or state synchronization. A message larger than a datagram is sent in fragments. The
+// client acks messages at a limited rate. docs/spec/streams.md specifies each byte.
 //
-// The client has [Subscriptions] for each connection. What a world's messages contain is decoded by
-// a [Receiver] of the package client.
+// The client has [Subscriptions] for each connection. A [Receiver] of the package client decodes
+// the messages of a world.
 package replication

@@ -9,23 +9,24 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// encodings are the messages of a tick, each encoded once for all clients that have its baseline,
-// and the newest messages without a baseline. Methods may be called from several goroutines, except
-// begin.
+// encodings contains the messages of the newest tick, each encoded once for all clients that have
+// its baseline. It also contains the newest keyframes: messages without a baseline. The methods are
+// safe for concurrent use, except begin.
 type encodings struct {
 	world     *World
-	interval  uint64       // snapshots from one message without a baseline to the next
-	encoders  sync.Pool    // of *snapshot.Encoder
-	count     atomic.Int64 // encodings of the tick
-	total     atomic.Uint64
-	owed      atomic.Int64 // large keyframes for which the plan does not make up yet
+	interval  uint64        // minimum number of snapshots between two large keyframes
+	encoders  sync.Pool     // of *snapshot.Encoder
+	count     atomic.Int64  // number of encodings of the newest tick
+	total     atomic.Uint64 // number of all encodings
+	owed      atomic.Int64  // number of large keyframes not yet added to plan.debt
 	mu        sync.Mutex
-	messages  map[snapshot.Baseline]*encoding
-	keyframes [2]keyframe                  // against the initial set, and the empty one
-	replaced  []*encoding                  // keyframes that may still be in use during the tick
-	shared    map[snapshot.Baseline]uint64 // players of each encoding of the tick before
-	free      []*encoding
-	observer  Observer
+	messages  map[snapshot.Baseline]*encoding // messages of the newest tick, by baseline
+	keyframes [2]keyframe                     // coded against the initial set, and against the empty set
+	replaced  []*encoding                     // older keyframes, which may still be in use during the tick
+	// Players per encoding in the previous tick, by baseline.
+	shared   map[snapshot.Baseline]uint64
+	free     []*encoding // unused encodings
+	observer Observer
 }
 
 // Observer is called before and after each encoding of a snapshot, perhaps by several goroutines.
@@ -34,29 +35,30 @@ type Observer interface {
 	Encoded(bytes int)
 }
 
-// encoding is a message: the tick, and the payload.
+// encoding is an encoded message, which consists of the tick and the payload.
 type encoding struct {
 	once    sync.Once
 	message []byte
 	info    snapshot.Info
-	number  uint64 // of the snapshot
-	age     uint64 // ticks between the snapshot and its baseline
-	players atomic.Uint64
+	number  uint64        // number of the snapshot
+	age     uint64        // number of ticks between the snapshot and its baseline
+	players atomic.Uint64 // number of players that receive the message
 	err     error
 }
 
 // keyframe is the newest message without a baseline.
 type keyframe struct {
 	*encoding
-	at    uint64 // the snapshot
+	at    uint64 // number of the snapshot
 	large bool   // larger than a datagram
 }
 
-// keyframesPerSecond is the number of messages without a baseline that are encoded per second, if
-// they are larger than a datagram. Clients that need one get the newest.
+// keyframesPerSecond is the maximum number of large keyframes that are encoded per second. A
+// keyframe is large if it exceeds a datagram. Clients that need a keyframe in between receive the
+// newest one.
 const keyframesPerSecond = 10
 
-// begin forgets the messages of the tick before.
+// begin removes the messages of the previous tick and stores their numbers of players in shared.
 func (e *encodings) begin() {
 	e.count.Store(0)
 	clear(e.shared)
@@ -76,7 +78,7 @@ func (e *encodings) recycle(m *encoding) {
 	e.free = append(e.free, m)
 }
 
-// take returns an encoding to fill.
+// take returns an unused encoding.
 func (e *encodings) take() *encoding {
 	i := len(e.free)
 	if i == 0 {
@@ -87,9 +89,10 @@ func (e *encodings) take() *encoding {
 	return m
 }
 
-// get returns the message of snapshot n, the newest, coded against a baseline. Without a baseline
-// it may be that of a snapshot shortly before, or of a second if the client has not acked the one
-// that it received last.
+// get returns the message of snapshot n, the newest, coded against baseline b. Without a baseline,
+// get may return a keyframe of an earlier snapshot. Large keyframes are reused for 100 ms. If again
+// is set, keyframes of any size are reused for 1 s. It is set for clients that often lose their
+// baselines or do not ack keyframes.
 func (e *encodings) get(n uint64, b snapshot.Baseline, again bool) *encoding {
 	m := e.find(n, b, again)
 	m.once.Do(func() {
@@ -121,12 +124,13 @@ func (e *encodings) get(n uint64, b snapshot.Baseline, again bool) *encoding {
 	return m
 }
 
-// share counts a player who gets a message coded against b, and returns the number of players who
-// share it: that of the tick before, or so far if there was none.
+// share counts a player that receives message m, coded against b. It returns the number of players
+// that share the encoding: the greater of the number in the previous tick and the number so far.
 func (e *encodings) share(m *encoding, b snapshot.Baseline) uint64 {
 	return max(m.players.Add(1), e.shared[b])
 }
 
+// find returns the encoding for get, which may not be encoded yet.
 func (e *encodings) find(n uint64, b snapshot.Baseline, again bool) *encoding {
 	e.mu.Lock()
 	defer e.mu.Unlock()

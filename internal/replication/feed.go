@@ -12,8 +12,8 @@ import (
 	"github.com/uplink-rpc/uplink/session"
 )
 
-// feed is what one server sends of a world to which a client has subscribed, from an offer on. Its
-// fields are guarded by the mutex of Subscriptions.
+// feed is the stream of a world from one server, from the offer on. The client has subscribed to
+// the world. The mutex of Subscriptions guards the fields.
 type feed struct {
 	*Worlds
 	sub      *Subscription
@@ -21,32 +21,34 @@ type feed struct {
 
 	offer      Offer
 	phase      subscriptionPhase
-	differ     message.Differences // from the offer
-	refused    error
-	over       bool   // the server has withdrawn the offer, or the client has unsubscribed
-	initial    []byte // what was received of the initial state
-	replyDue   bool   // there was no room for the reply
+	differ     message.Differences // differences between the offer and the client's fields
+	refused    error               // why the client refuses the offer, or nil
+	over       bool                // the server has withdrawn the offer, or the client has unsubscribed
+	initial    []byte              // received part of the initial state
+	replyDue   bool                // the reply must be sent again, because of a full backlog
 	assembler  *fragment.Assembler
-	incomplete uint64 // messages that the assembler has discarded, as counted
-	newest     uint64 // tick that was passed on
+	incomplete uint64 // number of incomplete messages that stats contains
+	newest     uint64 // newest tick that was passed on
 	clock      serverclock.Monitor
-	start      time.Time // of the clock's times
-	rateNews   bool      // clock.Off is not reported
+	start      time.Time // time 0 of the clock
+	rateNews   bool      // RateNews has not reported the last change of clock.Off
 	arrived    time.Time // when the first datagram arrived, or zero
-	settled    bool      // a message was passed on
-	partial    bool      // PartialNews has not reported that the view was shown before it was complete
-	game       GameMessages
-	buf        []byte
-	ack        ack
-	stats      session.ReplicationStats
+	settled    bool      // messages are passed on, and not held any more
+	// partial is true if the view was shown before it was complete and PartialNews has not reported
+	// it.
+	partial bool
+	game    GameMessages
+	buf     []byte
+	ack     ack
+	stats   session.ReplicationStats
 }
 
 type subscriptionPhase uint8
 
 const (
-	unoffered subscriptionPhase = iota
-	refusing
-	requesting // the initial state
+	unoffered  subscriptionPhase = iota
+	refusing                     // the client refuses the offer
+	requesting                   // waits for the initial state
 	subscribed
 )
 
@@ -73,13 +75,13 @@ func newFeed(w *Worlds, s *Subscription, o *Offer, now time.Time) *feed {
 	return f
 }
 
-// is reports whether there is a feed in a phase.
+// is reports whether f is not nil and is in phase p.
 func (f *feed) is(p subscriptionPhase) bool { return f != nil && f.phase == p }
 
-// isCurrent reports whether the feed is that of the current server.
+// isCurrent reports whether the feed's server is the current one.
 func (f *feed) isCurrent() bool { return f.all.current == f.Worlds }
 
-// accept replies to the offer.
+// accept checks the offer and replies to it. It requests the initial state if the client needs it.
 func (f *feed) accept(now time.Time) {
 	var err error
 	f.differ, err = f.receiver.Check(&f.offer)
@@ -106,14 +108,14 @@ func (f *feed) begun(err error) {
 	}
 	if f.all.Report != nil && (err != nil || f.differ.Any()) {
 		f.all.Report(f.sub.name, f.differ, err)
-		f.link.Wake(f.start) // Tick passes it on
+		f.link.Wake(f.start) // the client handles the report in its next tick
 	}
 	if f.isCurrent() {
 		f.sub.settle(err)
 	}
 }
 
-// show makes the feed that of the current server.
+// show makes f the feed of its subscription, after its server has become the current one.
 func (f *feed) show() {
 	s := f.sub
 	s.use(f)
@@ -126,8 +128,8 @@ func (f *feed) show() {
 	}
 }
 
-// end ends the feed: the session has ended, the server has withdrawn the offer, or the client has
-// unsubscribed.
+// end ends the feed, because the session has ended, the server has withdrawn the offer, or the
+// client has unsubscribed.
 func (f *feed) end() {
 	f.over = true
 	if f.phase == subscribed || f.phase == requesting {
@@ -156,8 +158,8 @@ func (f *feed) reply(now time.Time) {
 	}
 }
 
-// appendReply returns the reply to the offer. It explains why the client refuses it, and how the
-// ends differ.
+// appendReply returns the reply to the offer. The reply explains a refusal, and describes
+// differences between the ends.
 func (f *feed) appendReply() []byte {
 	var why *message.BindAnswer
 	if f.phase == subscribed || f.refused != nil {
@@ -171,7 +173,7 @@ func (f *feed) appendReply() []byte {
 	return AppendReply(nil, f.offer.Number, f.phase.answer())
 }
 
-// errPiece reports a piece that cannot be used, perhaps of a state that was requested earlier.
+// errPiece is returned for an unexpected piece, which may belong to an earlier request.
 var errPiece = errors.New("replication: unexpected piece of an initial state")
 
 func (f *feed) receivePiece(b []byte, now time.Time) error {
@@ -195,7 +197,7 @@ func (f *feed) receivePiece(b []byte, now time.Time) error {
 	return err
 }
 
-// receiveFragment adds a fragment, and decodes its message if that is complete.
+// receiveFragment adds a fragment, and decodes the message if the fragment completes it.
 func (f *feed) receiveFragment(b []byte, at time.Time) error {
 	if f.assembler == nil {
 		f.assembler = fragment.NewAssembler(MaxFragment, fragment.MaxCount)
@@ -259,21 +261,21 @@ func (f *feed) receive(msg []byte, at time.Time) error {
 
 var errHeld = errors.New("client: the view is not complete yet")
 
-// The objects of a view enter it in about so many messages. 4,096 objects of 8 bytes take about 60
-// messages of the default size.
+// fillMessages is the approximate number of messages in which all objects of a view arrive. 4,096
+// objects of 8 bytes take about 60 messages of the default size.
 const fillMessages = 100
 
-// minFill and maxFill bound the time of these messages.
+// minFill and maxFill limit the time that fillMessages messages are assumed to take.
 const minFill, maxFill = 3 * time.Second, 20 * time.Second
 
-// filled reports whether a view is shown even if it is not complete, because its objects have had
-// the time of fillMessages to arrive.
+// filled reports whether the objects of the view have had enough time to arrive since the first
+// datagram. Then the view is shown even if it is not complete.
 func (f *feed) filled(now time.Time) bool {
 	fill := min(max(fillMessages/f.offer.RateHz, minFill.Seconds()), maxFill.Seconds())
 	return !f.arrived.IsZero() && now.Sub(f.arrived).Seconds() >= fill
 }
 
-// holds reports whether the client still shows an earlier feed.
+// holds reports whether messages are held, because the client still shows an earlier feed.
 func (f *feed) holds(now time.Time) bool {
 	switch {
 	case f.settled || f.isCurrent() && !f.sub.shown:
@@ -286,7 +288,7 @@ func (f *feed) holds(now time.Time) bool {
 	return false
 }
 
-// handleDatagram adds a message or a fragment.
+// handleDatagram handles a message or a fragment.
 func (f *feed) handleDatagram(t message.Type, b []byte, at time.Time) error {
 	if f.stats.Datagrams++; f.arrived.IsZero() {
 		f.arrived = at
@@ -298,7 +300,7 @@ func (f *feed) handleDatagram(t message.Type, b []byte, at time.Time) error {
 	return f.receiveFragment(b, at)
 }
 
-// progress returns how far the view of another server has arrived.
+// progress returns how far the view has arrived from a server that is not the current one.
 func (f *feed) progress(now time.Time) Progress {
 	switch {
 	case f == nil:
@@ -312,7 +314,7 @@ func (f *feed) progress(now time.Time) Progress {
 	}
 }
 
-// tick sends a reply and an ack that are due.
+// tick sends the reply and the ack if they are due.
 func (f *feed) tick(now time.Time) {
 	if f.replyDue {
 		f.reply(now)

@@ -6,8 +6,8 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// ParseFields parses the descriptions of fields in an offer. It returns a schema with these fields
-// and that of the rows of objects. Any input is safe.
+// ParseFields parses the descriptions of fields in an offer. It returns the schema of these fields,
+// and the schema of the rows of objects. Any input is safe.
 func ParseFields(name string, descriptions []string) (*schema.Schema, *snapshot.Schema, error) {
 	source, err := versions.Parse(name, descriptions)
 	if err != nil {

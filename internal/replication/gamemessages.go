@@ -8,31 +8,31 @@ import (
 	"github.com/uplink-rpc/uplink/internal/message"
 )
 
-// MaxGameMessage is the maximum size of a message of the game that belongs to a tick of a world, in
-// bytes.
+// MaxGameMessage is the maximum size of a game message in bytes. A game message is a message of the
+// game that takes effect at a tick of a world.
 const MaxGameMessage = message.MaxMessage
 
-// maxHeld bounds the messages of a world that a client holds until their tick, in bytes. Above it
-// the oldest are delivered early.
+// maxHeld is the maximum size of the game messages that a client holds until their ticks, in bytes.
+// Above it, the oldest messages are delivered early.
 const maxHeld = 256 << 10
 
-// gameMessage is a message of the game that counts from a tick on.
+// gameMessage is a game message and the tick at which it takes effect.
 type gameMessage struct {
 	tick uint64
 	data []byte
 }
 
-// GameMessages are messages of the game that count from ticks on, in the order in which they were
-// sent. The zero value is ready.
+// GameMessages holds game messages until their ticks, in the order in which they were sent. The
+// zero value is ready.
 type GameMessages struct {
-	held []gameMessage
-	size int // of the held ones, in bytes
+	held []gameMessage // not due yet
+	size int           // size of held in bytes, with gameMessageOverhead for each message
 	due  []gameMessage
 }
 
 var errGameMessage = errors.New("a message of the game without a tick, or too large")
 
-// parse adds a message of the reliable channel, without its type and number.
+// parse adds a message of the reliable channel, without its message type and stream number.
 func (m *GameMessages) parse(b []byte) error {
 	tick, n := binary.Uvarint(b)
 	if n <= 0 || tick > MaxTick || len(b)-n > MaxGameMessage {
@@ -42,7 +42,7 @@ func (m *GameMessages) parse(b []byte) error {
 	return nil
 }
 
-// Add adds a message. Those that exceed the bound of the memory become due.
+// Add adds a message. If the held messages exceed maxHeld, the oldest become due.
 func (m *GameMessages) Add(tick uint64, message []byte) {
 	m.held = append(m.held, gameMessage{tick, message})
 	m.size += len(message) + gameMessageOverhead
@@ -51,7 +51,7 @@ func (m *GameMessages) Add(tick uint64, message []byte) {
 	}
 }
 
-// gameMessageOverhead is the memory of a held message besides its bytes.
+// gameMessageOverhead is the estimated memory of a held message in addition to its bytes, in bytes.
 const gameMessageOverhead = 64
 
 func (m *GameMessages) pop() {
@@ -60,7 +60,8 @@ func (m *GameMessages) pop() {
 	m.held = m.held[1:]
 }
 
-// Reach makes the messages due that count from a tick or an earlier one. None overtakes another.
+// Reach makes the messages of a tick and of earlier ticks due. The order is preserved: a message
+// waits if one before it is not due.
 func (m *GameMessages) Reach(tick uint64) {
 	for len(m.held) > 0 && m.held[0].tick <= tick {
 		m.pop()

@@ -12,34 +12,37 @@ import (
 	"github.com/uplink-rpc/uplink/session"
 )
 
-// hub holds the replicas of a world, whatever codec each has, and sends to all of them.
+// hub contains the replicas of a world, of either codec, and sends to all of them.
 type hub struct {
-	interval float64 // between two messages to a player, in ticks: at least 1
+	// interval is the minimum mean number of ticks from one message to the next of a player, at
+	// least 1.
+	interval float64
 
-	tick  atomic.Uint64                // the newest
-	ticks [snapshot.Ring]atomic.Uint64 // of the most recent snapshots, by number
+	tick atomic.Uint64 // newest tick
+	// Ticks of the newest snapshots, by number modulo snapshot.Ring.
+	ticks [snapshot.Ring]atomic.Uint64
 
 	mu       sync.Mutex
 	replicas []*Replica
-	past     session.ReplicationStats // of closed replicas
+	past     session.ReplicationStats // counts of closed replicas
 
-	// Of Broadcast, which allocates nothing once warm:
+	// Fields of Broadcast, which allocates nothing once they have grown:
 	targets    []*Replica
 	clock      func() time.Time
-	next, sent atomic.Int64 // index of the next target, and number of messages
+	next, sent atomic.Int64 // index of the next target, and number of messages sent
 	err        atomic.Pointer[error]
 	work       sync.WaitGroup
-	helper     func()                      // runs and signals work; bound once
+	helper     func()                      // calls run and then work.Done; created once
 	prepare    func([]*Replica, time.Time) // called before a tick is sent
-	start      time.Time
-	spread     time.Duration // over which messages leave, from start on
+	start      time.Time                   // when the broadcast began
+	spread     time.Duration               // time after start over which the messages leave
 	deferred   deferredReplicas
-	flush      func() // writes what the players' Send has queued
+	flush      func() // writes the datagrams that Player.Send has queued
 
-	// Of Release, likewise:
+	// Fields of Release, which allocates nothing either:
 	releaseMu  sync.Mutex
 	releases   sync.WaitGroup
-	releaser   func() // releases and signals releases; bound once
+	releaser   func() // calls release and then releases.Done; created once
 	releasedAt time.Time
 }
 
@@ -54,15 +57,15 @@ func (h *hub) Flush() {
 	}
 }
 
-// spreadStep is the time between two groups of messages of a broadcast. Each costs a timer.
+// spreadStep is the time between two groups of messages of a broadcast. Each group costs a timer.
 const spreadStep = time.Millisecond
 
-// deferredReplicas are replicas whose messages wait, in the order of their departure. They are safe
-// for concurrent use.
+// deferredReplicas contains the replicas whose messages wait, by time of departure. Safe for
+// concurrent use.
 type deferredReplicas struct {
 	mu    sync.Mutex
 	list  []deferredReplica
-	first int // index of the first that waits
+	first int // index of the first replica that waits
 }
 
 type deferredReplica struct {
@@ -80,7 +83,7 @@ func (d *deferredReplicas) add(s deferredReplica) {
 	}
 }
 
-// due returns the number of replicas that are due.
+// due returns the number of replicas whose messages are due.
 func (d *deferredReplicas) due(now time.Time) (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -89,8 +92,8 @@ func (d *deferredReplicas) due(now time.Time) (n int) {
 	return n
 }
 
-// take removes and returns the first replica if it is due, or if all are to be sent now. Otherwise
-// it returns nil and when the first replica is due; ok is false if there is none.
+// take removes and returns the first replica if its message is due, or if all is set. Otherwise s
+// is nil and next is the time at which the message is due. ok is false if no message waits.
 func (d *deferredReplicas) take(now time.Time, all bool) (s *Replica, next time.Time, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -107,7 +110,7 @@ func (d *deferredReplicas) take(now time.Time, all bool) (s *Replica, next time.
 	return s, time.Time{}, true
 }
 
-// releaseAll sends all messages that wait.
+// releaseAll sends all waiting messages.
 func (h *hub) releaseAll() {
 	h.releaseMu.Lock()
 	defer h.releaseMu.Unlock()
@@ -116,11 +119,12 @@ func (h *hub) releaseAll() {
 	}
 }
 
-// minReleasesPerGoroutine bounds the goroutines of Release, which only encrypt.
+// minReleasesPerGoroutine is the minimum number of messages per goroutine of Release, which only
+// encrypts.
 const minReleasesPerGoroutine = 32
 
-// Release sends the messages of the last Broadcast that are due, by several goroutines if there are
-// many. It returns when to call it again, and false if no message waits.
+// Release sends the messages of the last Broadcast that are due, with several goroutines if there
+// are many. It returns the time of the next call, and false if no message waits.
 func (h *hub) Release(now time.Time) (next time.Time, waits bool) {
 	h.releaseMu.Lock()
 	defer h.releaseMu.Unlock()
@@ -154,7 +158,8 @@ func (h *hub) release(now time.Time, all bool) (next time.Time, waits bool) {
 	}
 }
 
-// minPlayersPerGoroutine bounds the goroutines of a broadcast: starting more would take longer.
+// minPlayersPerGoroutine is the minimum number of players per goroutine of a broadcast. Starting
+// more goroutines would take longer than it saves.
 const minPlayersPerGoroutine = 4
 
 func (h *hub) add(s *Replica) {
@@ -163,7 +168,7 @@ func (h *hub) add(s *Replica) {
 	h.replicas = append(h.replicas, s)
 }
 
-// remove removes a closed replica and keeps its counts.
+// remove removes a closed replica and adds its counts to past.
 func (h *hub) remove(s *Replica) {
 	st := s.Stats()
 	h.mu.Lock()
@@ -192,11 +197,11 @@ func (h *hub) prepareAll(now time.Time) {
 }
 
 // Broadcast encodes the newest tick for all players whose clients have subscribed, and returns the
-// number of messages. Messages leave evenly over a time from now on, in the order in which the
-// world was offered: some of them during the call, the others by [World.Release]. Those of the last
-// Broadcast that still wait leave first. Broadcast uses several goroutines if there are many
-// players, which read the time from clock. The error is the first of an encoder. That a session has
-// ended is no error.
+// number of messages. The messages leave evenly over the time spread, in the order in which the
+// world was offered. Some leave during the call; [World.Release] sends the others. Messages of the
+// last Broadcast that still wait leave first. If there are many players, Broadcast uses several
+// goroutines, which read the time from clock. It returns the first error of an encoder. The end of
+// a session is not an error.
 func (h *hub) Broadcast(clock func() time.Time, spread time.Duration) (int, error) {
 	if h.helper == nil {
 		h.helper = func() {

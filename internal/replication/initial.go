@@ -10,7 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
-// Fill returns the set of the objects that f puts. A nil f puts none.
+// Fill returns a set of the objects that f puts. If f is nil, the set is empty.
 func Fill[T any](t *snapshot.Type[T], f func(put func(id uint16, generation uint8, v *T) error) error) (*snapshot.Set, error) {
 	set := t.Schema().NewSet()
 	if f == nil {
@@ -41,8 +41,8 @@ func Hash(set *snapshot.Set) uint64 {
 	return h.Sum64()
 }
 
-// encodeInitial returns the payload of the first snapshot of a world that was empty, at most limit
-// bytes. An empty set has none.
+// encodeInitial returns the encoding of an initial state, at most limit bytes: the payload of the
+// first snapshot of an empty world with these objects. The encoding of an empty set is nil.
 func encodeInitial(s *snapshot.Schema, set *snapshot.Set, limit int) ([]byte, error) {
 	if set.Len() == 0 {
 		return nil, nil
@@ -66,12 +66,13 @@ func parseInitial(s *snapshot.Schema, b []byte) (*snapshot.Set, error) {
 	return set, nil
 }
 
-// maxUnacked is the number of segments of the reliable channel above which no piece of an initial
-// state is sent: a quarter of its capacity, so that the game's own messages find room.
+// maxUnacked is the number of unacked segments of the reliable channel from which on no piece of an
+// initial state is sent. It is a quarter of the channel's capacity. The rest is for the game's own
+// messages.
 const maxUnacked = 64
 
-// initialInterval is the time after which a client that resubscribes may receive the initial state
-// once more. It may receive it twice without waiting.
+// initialInterval is the minimum mean time between two transfers of the initial state to a client
+// that resubscribes repeatedly. The second transfer does not wait.
 const initialInterval = 10 * time.Second
 
 // SendQueue sends initial states in pieces. Its methods are for one goroutine at a time. The zero
@@ -96,7 +97,7 @@ func (q *SendQueue) add(s *Replica) {
 }
 
 // Send sends pieces while the reliable channel has room and the rate limit permits. since is a
-// monotonic time, from any start.
+// monotonic time since any fixed moment.
 func (q *SendQueue) Send(since time.Duration) {
 	q.replicas = slices.DeleteFunc(q.replicas, func(s *Replica) bool {
 		s.queued = !s.sendInitialState(&q.piece, since)

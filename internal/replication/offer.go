@@ -23,7 +23,7 @@ const (
 	MaxMessage = fragment.MaxCount * MaxFragment
 	// MaxInitial is the maximum size of an encoded initial state.
 	MaxInitial = 1 << 20
-	// MaxRate is the maximum of messages and of ticks per second.
+	// MaxRate is the maximum number of messages, and of ticks, per second.
 	MaxRate = 1000
 	// MaxName is the maximum size of the name of a world.
 	MaxName = 64
@@ -31,7 +31,7 @@ const (
 	// MaxProcessed is the maximum number of RPCs in a [Processed].
 	MaxProcessed = 16
 
-	// MaxTypes is the maximum number of types of objects beside the world's own.
+	// MaxTypes is the maximum number of object types in addition to the world's own.
 	MaxTypes = 15
 
 	maxFields = 64 // maximum number of fields in an offer
@@ -58,7 +58,8 @@ type Offer struct {
 	Codec string
 	// Fields describes each field of an object.
 	Fields []string
-	// RateHz is the maximum number of messages per second, and of acks.
+	// RateHz is the maximum number of messages per second, and the maximum number of acks per
+	// second.
 	RateHz float64
 	// TickHz is the number of ticks per second of the world.
 	TickHz float64
@@ -66,13 +67,13 @@ type Offer struct {
 	Initial int
 	// Hash is the hash of the initial state: see [Hash].
 	Hash uint64
-	// Areas tells that a client receives the objects of some areas, coded by groups.
+	// Areas is true if a client receives only the objects of some areas, coded by groups.
 	Areas bool
-	// Types are further types of objects, with Areas.
+	// Types are further object types. They require Areas.
 	Types []OfferedType
-	// Processed tells that each message begins with a [Processed].
+	// Processed is true if each message begins with a [Processed].
 	Processed bool
-	// PerTick has the factor of each velocity of an object, for StateCodec: see
+	// PerTick contains the factor of each velocity of an object, for StateCodec: see
 	// [schema.Schema.PerTick].
 	PerTick []int64
 }
@@ -87,12 +88,13 @@ type OfferedType struct {
 	Fields []string
 }
 
-// Append appends the message of the offer, type included, and returns the extended slice.
+// Append appends the message of the offer, including its message type, and returns the extended
+// slice.
 func (o *Offer) Append(dst []byte) ([]byte, error) {
 	return msgpack.AppendMarshal(append(dst, byte(message.Offer)), o)
 }
 
-// check returns an error that wraps message.ErrMalformed if no server sends the offer.
+// check returns an error that wraps message.ErrMalformed if the offer is invalid.
 func (o *Offer) check() error {
 	switch {
 	case o.Number >= MaxReplicas:
@@ -126,7 +128,7 @@ func (o *Offer) checkTypes() error {
 	return nil
 }
 
-// ParseOffer parses the message of an offer behind its type.
+// ParseOffer parses the message of an offer without its message type.
 func ParseOffer(b []byte) (o Offer, err error) {
 	if err = msgpack.Unmarshal(b, &o); err != nil {
 		return o, fmt.Errorf("%w: %w", message.ErrMalformed, err)
@@ -139,27 +141,28 @@ type Answer uint8
 
 // The answers.
 const (
-	Refused Answer = iota // the client does not subscribe, or not any more
-	Request               // it requests the initial state
-	Ready                 // it has the initial state and expects messages
+	Refused Answer = iota // the client does not subscribe, or unsubscribes
+	Request               // the client requests the initial state
+	Ready                 // the client has the initial state and expects messages
 	answers
 )
 
-// AppendReply appends a message with the answer to the offer of that number, type included, and
+// AppendReply appends a reply to the offer with that number, including the message type, and
 // returns the extended slice.
 func AppendReply(dst []byte, number uint8, a Answer) []byte {
 	return append(dst, byte(message.Reply), number, byte(a))
 }
 
-// NoOffer is the number in a reply about a world that was not offered within [OfferWait].
+// NoOffer is the number in a reply about a world that the server has not offered within
+// [OfferWait].
 const NoOffer = 255
 
-// OfferWait is the time after which a client reports that a world to which it has subscribed was
-// not offered. It continues to wait.
+// OfferWait is the time after which a client reports that the server has not offered a world to
+// which the client has subscribed. The client continues to wait.
 const OfferWait = 2 * time.Second
 
-// AppendExplained appends a reply with what it is about: why the client does not take part, or how
-// the ends differ.
+// AppendExplained appends a reply with an explanation: why the client refuses the offer, or how the
+// ends differ.
 func AppendExplained(dst []byte, number uint8, a Answer, why *message.BindAnswer) ([]byte, error) {
 	why.RPC = number
 	b, err := why.Fit(nil, maxPiece)
@@ -169,7 +172,8 @@ func AppendExplained(dst []byte, number uint8, a Answer, why *message.BindAnswer
 	return append(AppendReply(dst, number, a), b[1:]...), nil // without the type of an answer
 }
 
-// parseReply parses a reply without its type. why is nil if it explains nothing.
+// parseReply parses a reply without its message type. why is nil if the reply contains no
+// explanation.
 func parseReply(b []byte) (number uint8, a Answer, why *message.BindAnswer, err error) {
 	if len(b) < 2 || b[0] >= MaxReplicas && b[0] != NoOffer || b[1] >= byte(answers) {
 		return 0, 0, nil, fmt.Errorf("%w: a reply %x", message.ErrMalformed, b[:min(len(b), 4)])
@@ -187,7 +191,7 @@ func parseReply(b []byte) (number uint8, a Answer, why *message.BindAnswer, err 
 	return number, a, why, nil
 }
 
-// RefusedError is why a client refuses an offer.
+// RefusedError is the reason why a client refuses an offer.
 type RefusedError struct {
 	Reason message.Reason
 	Err    error
@@ -196,7 +200,7 @@ type RefusedError struct {
 func (e *RefusedError) Error() string { return e.Err.Error() }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// explain returns what a reply to an offer explains, nil if there is nothing.
+// explain returns the explanation for a reply to an offer, or nil if there is nothing to explain.
 func explain(d message.Differences, err error) *message.BindAnswer {
 	if err == nil && !d.Any() {
 		return nil
@@ -225,8 +229,8 @@ func parseNumber(b []byte) (number uint8, rest []byte, err error) {
 // Number returns the number of the stream of a message or fragment, which begins with its type.
 func Number(b []byte) uint8 { return b[0] & (MaxReplicas - 1) }
 
-// CheckTick returns an error if the world of an offer cannot have a tick: it is above MaxTick, or
-// more than 73 years after tick 0.
+// CheckTick returns an error if tick is above MaxTick, or is more than 73 years after tick 0 at the
+// tick rate of the offer.
 func (o *Offer) CheckTick(tick uint64) error {
 	if ValidTick(tick, o.TickHz) {
 		return nil

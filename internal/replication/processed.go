@@ -8,13 +8,13 @@ import (
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
-// Processed tells a client which of its calls the server had processed when it sent a message of a
-// world. It belongs to one player, so it is not part of what is encoded for all: a byte with the
-// number of RPCs, then for each of them, by ascending number, that number and the low 16 bits of
-// the sequence number after the last processed call.
+// Processed reports to a client which of its calls the server had processed when it sent a message
+// of a world. It differs between players, so the encodings that players share do not contain it. It
+// is a byte with the number of RPCs, and then for each RPC, by ascending number, the RPC's number
+// and the low 16 bits of the sequence number after the last processed call.
 type Processed []byte
 
-const processedSize = 3 // of one RPC, in bytes
+const processedSize = 3 // bytes per RPC
 
 // maxCoded is the maximum size of a message without its type and Processed.
 const maxCoded = MaxMessage - 1 - (1 + MaxProcessed*processedSize)
@@ -46,9 +46,10 @@ func parseProcessed(b []byte) (p Processed, rest []byte, err error) {
 	return b[:n], b[n:], nil
 }
 
-// Of returns the sequence number after the last processed call of an RPC of which the client has
-// made calls below sent. It reports false if the server does not tell. A server that repeats a call
-// for missing ones may be ahead of the client: then all calls were processed.
+// Of returns the sequence number after the last processed call of an RPC. sent is the sequence
+// number after the last call that the client made. Of returns false if the server does not report
+// the RPC. A server that repeats a call in place of missing ones may be ahead of the client; Of
+// then returns sent.
 func (p Processed) Of(rpc uint8, sent uint64) (next uint64, ok bool) {
 	for i := 1; i < len(p); i += processedSize {
 		if p[i] == rpc {

@@ -9,15 +9,15 @@ import (
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
-// Quantizer quantizes the objects of a world. Most objects of a large world are at rest: it keeps
-// the last value of each id, with its row, and quantizes only values that changed. Not safe for
-// concurrent use.
+// Quantizer quantizes the objects of a world. It stores the last value of each id with its row, and
+// quantizes only values that changed, because most objects of a large world are at rest. Not safe
+// for concurrent use.
 type Quantizer[T any] struct {
 	typ  *snapshot.Type[T]
-	flat bool // no T refers to other memory: equal bytes are equal values
-	kept []T  // by id
-	rows []int32
-	has  []bool // whether kept and rows are valid
+	flat bool    // T contains no references, so equal bytes are equal values
+	kept []T     // last value by id
+	rows []int32 // row of each value
+	has  []bool  // whether kept and rows are valid, by id
 }
 
 // NewQuantizer returns a quantizer without objects.

@@ -14,18 +14,18 @@ const (
 	// ackTimeout is the minimum time without an ack after which the path counts as interrupted.
 	// Three round trips replace it if they are longer.
 	ackTimeout = 500 * time.Millisecond
-	// reorderThreshold is the number of later messages that are sent before an unacked one counts
-	// as lost.
+	// reorderThreshold is the minimum distance from an unacked message to the newest acked one at
+	// which the unacked message counts as lost.
 	reorderThreshold = 8
 	// minLossSample is the minimum number of messages from which a loss rate is computed.
 	minLossSample = 40
 
-	maxLoss          = 0.1  // tolerated share of lost messages
-	backoff          = 0.85 // of the delivered rate, once a queue fills
-	minBackoff       = 0.6  // of the rate: lower limit of one decision
-	startupGain      = 1.5  // per interval, until the first sign of a limit
-	additiveIncrease = 16   // seconds of increase through the whole range, after that
-	minUsage         = 0.7  // used share of the rate above which it may increase
+	maxLoss          = 0.1  // tolerated fraction of lost messages
+	backoff          = 0.85 // factor of the delivered rate when a queue builds up
+	minBackoff       = 0.6  // minimum factor of the rate per decision
+	startupGain      = 1.5  // factor of the rate per interval until a limit of the path is seen
+	additiveIncrease = 16   // seconds of additive increase from the minimum to the maximum rate
+	minUsage         = 0.7  // fraction of the rate that must be in use for an increase
 )
 
 // rateController estimates the bandwidth of a path from the acks of messages: additive increase and
@@ -34,19 +34,19 @@ type rateController struct {
 	min, max float64 // bits per second; if min is 0, the rate is always max
 	rate     float64 // bits per second
 
-	messages *ringcache.Ring[sentMessage] // in flight, or acked
-	next     uint16                       // sequence number after the newest sent
-	checked  uint16                       // sequence number below which losses have been counted
+	messages *ringcache.Ring[sentMessage] // sent messages by sequence number
+	next     uint16                       // sequence number after the newest message
+	checked  uint16                       // first sequence number that is not counted as delivered or lost yet
 	any      bool                         // a message was sent
 
 	intervalStart time.Time
 	sentBytes     int // in the interval
 	ackedBytes    int // in the interval
 	delay         queuedelay.Meter
-	lost, ok      int // messages, in several intervals
+	lost, ok      int // number of lost and delivered messages in the current loss sample
 
-	heard     time.Time // of the last ack, or of the first message after it
-	limited   bool      // a limit was seen
+	heard     time.Time // time of the last ack, or of the first message sent after it
+	limited   bool      // a limit of the path was seen
 	holdUntil time.Time // no decision before it
 }
 
@@ -72,7 +72,7 @@ func (c *rateController) limit(lo, hi float64) {
 	c.rate = min(max(c.rate, lo), hi)
 }
 
-// sent records a message of so many wire bytes.
+// sent records a message with its size on the wire, in bytes.
 func (c *rateController) sent(n uint16, bytes int, now time.Time) {
 	if !c.any {
 		c.any, c.checked, c.intervalStart, c.heard = true, n, now, now
@@ -118,6 +118,7 @@ func (c *rateController) acked(newest uint16, window uint64, now time.Time) (ack
 	return acked
 }
 
+// step changes the rate at the end of an interval, or if acks are missing.
 func (c *rateController) step(now time.Time) {
 	if !c.any || c.min == 0 {
 		return

@@ -22,7 +22,8 @@ import (
 type Player interface {
 	ID() uint64
 	RTT() time.Duration
-	// Returned returns when the client was last heard after a silence, or the zero time.
+	// Returned returns when a datagram of the client last arrived after a silence, or the zero
+	// time.
 	Returned() time.Time
 	// Overhead returns the size of all headers of a datagram, down to IP, in bytes.
 	Overhead() uint64
@@ -32,38 +33,39 @@ type Player interface {
 	// SendReliable sends a message over the reliable channel. The error is session.ErrBacklog if
 	// too much is unacknowledged.
 	SendReliable(b []byte) error
-	// AppendProcessed appends the [Processed] of the player, nothing if no RPC is reported in it.
+	// AppendProcessed appends the [Processed] of the player. It appends nothing if it has no RPC to
+	// report.
 	AppendProcessed(dst []byte) []byte
 	// Unacked returns the number of unacknowledged segments of the reliable channel.
 	Unacked() int
 }
 
-// mode is how a world is sent: by which codec, and from which state.
+// mode is a way to send a world: the offer names the codec.
 type mode struct {
-	offer   Offer  // without the number
+	offer   Offer  // without the stream's number
 	initial []byte // encoded initial state
 }
 
-// sender encodes the messages of one replica. Its methods are called one at a time, but those of
-// different senders of a world at the same time. After stop only start may be called.
+// sender encodes the messages of one replica. Calls of one sender do not overlap; calls of
+// different senders of a world may. After stop, only start may be called.
 type sender interface {
 	// start prepares the first message to a client that has just subscribed.
 	start(now time.Time)
 	// stop frees what only an active replica needs.
 	stop()
-	// message returns the next message, at most limit bytes. It is in own, which may grow, or in
-	// memory of the world that is valid until the next tick is prepared. message returns errNothing
-	// if there is none now.
+	// message returns the next message, at most limit bytes. The message is in own, which may grow,
+	// or in memory of the world that is valid until the next tick is prepared. If there is no
+	// message now, the error is errNothing.
 	message(own *[]byte, limit int, now time.Time) ([]byte, error)
 	// ack applies an ack of the client. It returns the number of messages acked for the first time,
-	// and the tick of the newest acked one, which is 0 if it is not known. An error means that no
-	// client sends the ack.
+	// and the tick of the newest acked message, or 0 if the tick is unknown. An error means that
+	// the ack is invalid.
 	ack(b []byte, now time.Time) (acked int, tick uint64, err error)
-	// received appends the numbers of the messages that the client shows, as far as is known from
-	// acks, ascending; or nothing if what it shows is not a snapshot.
+	// received appends the numbers of the snapshots that the client may show according to its acks,
+	// ascending. It appends nothing if the client does not show snapshots.
 	received(dst []uint64) []uint64
-	// count adds the last message to the counts of the replica, and sets BaselineAge, which is 0
-	// for a message without a baseline, Objects and Waiting.
+	// count adds the last message to the counts of the replica. It sets BaselineAge, which is 0 for
+	// a message without a baseline, Objects and Waiting.
 	count(st *session.ReplicationStats)
 }
 
@@ -79,25 +81,25 @@ type Replica struct {
 	number uint8
 	mode   *mode
 	hub    *hub
-	ackHz  *atomic.Int64 // of the player, as in Replicas
-	aead   uint64        // overhead per datagram, in bytes
-	tells  bool          // messages begin with what was processed
+	ackHz  *atomic.Int64 // Replicas.ackHz of the player
+	aead   uint64        // AEAD overhead per datagram, in bytes
+	tells  bool          // messages begin with a Processed
 
-	// Of the goroutine that sends initial states:
+	// Fields of the goroutine that sends initial states:
 	queued bool             // is in a SendQueue
-	pieces ratelimit.Bucket // bytes of initial states
+	pieces ratelimit.Bucket // rate limit of initial states, in bytes
 
 	mu          sync.Mutex
 	phase       phase
-	sentInitial int // bytes
+	sentInitial int // sent bytes of the initial state
 	sender      sender
 	splitter    fragment.Splitter
-	processed   []byte // in front of the message
+	processed   []byte // Processed that precedes the message
 	own         []byte // buffer of the sender
-	message     []byte // in the buffer, or memory of the world
-	waiting     bool   // release sends the message
-	heard       uint64 // tick in which the client last acked a message
-	sent, acked uint64 // the newest ticks since the client subscribed; 0: none
+	message     []byte // in own, or in memory of the world
+	waiting     bool   // the message waits for release
+	heard       uint64 // newest tick when the client last acked a message
+	sent, acked uint64 // newest ticks sent and acked since the client subscribed, or 0
 	pace        pacer
 	stats       session.ReplicationStats
 }
@@ -111,9 +113,9 @@ const (
 	stopped
 )
 
-// Send sends the newest tick, unless it was sent before, or the rate of messages of the world or
-// the bandwidth has no room for it yet. It returns ErrNotReady if the client has not subscribed,
-// the encoder's error, or an error that wraps the player's.
+// Send sends the newest tick. It does nothing if the tick was sent before, or if the world's
+// message rate or the bandwidth does not permit a message yet. It returns ErrNotReady if the client
+// has not subscribed, the encoder's error, or an error that wraps the player's.
 func (s *Replica) Send(now time.Time) error {
 	s.mu.Lock()
 	isReady, due := s.phase == ready, s.pace.due(s.hub.tick.Load())
@@ -129,8 +131,9 @@ func (s *Replica) Send(now time.Time) error {
 	return err
 }
 
-// send is Send. It reports whether there was a message. If wait is set, release sends it, at the
-// time that is the argument now. A message that still waits is sent before.
+// send encodes the newest tick and reports whether there was a message. If wait is set, release
+// sends the message later, and now is the time of its departure. send first transmits a message
+// that still waits.
 func (s *Replica) send(now time.Time, wait bool) (sent bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +141,7 @@ func (s *Replica) send(now time.Time, wait bool) (sent bool, err error) {
 		return false, ErrNotReady
 	}
 	if s.waiting {
-		_ = s.transmit() // as release
+		_ = s.transmit() // the error is ignored as in release
 	}
 	tick := s.hub.tick.Load()
 	if !s.pace.due(tick) {
@@ -164,7 +167,8 @@ func (s *Replica) send(now time.Time, wait bool) (sent bool, err error) {
 	return err == nil, err
 }
 
-// release sends the message that waits, if there is one. That the session has ended is no error.
+// release sends the waiting message, if there is one. It ignores the error of a session that has
+// ended.
 func (s *Replica) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,10 +183,10 @@ var datagrams = sync.Pool{New: func() any {
 	return &b
 }}
 
-// maxOwn is the size up to which a replica keeps its buffer.
+// maxOwn is the maximum size of the buffer that a replica keeps between messages, in bytes.
 const maxOwn = 1 << 10
 
-// transmit sends the message.
+// transmit sends the message, in fragments if it exceeds a datagram.
 func (s *Replica) transmit() (err error) {
 	s.waiting = false
 	buf := datagrams.Get().(*[]byte)
@@ -242,7 +246,7 @@ func isSessionError(err error) bool {
 	return ok
 }
 
-// ErrInvalidAck is returned for an ack that no client sends.
+// ErrInvalidAck is returned for an invalid ack.
 var ErrInvalidAck = errors.New("replication: invalid ack")
 
 func (s *Replica) handleAck(b []byte, now time.Time) error {
@@ -257,7 +261,8 @@ func (s *Replica) handleAck(b []byte, now time.Time) error {
 		s.stats.InvalidAcks++
 		return fmt.Errorf("%w: %w", ErrInvalidAck, err)
 	}
-	if tick <= s.sent { // else it is of a message that is too old to be known
+	// Otherwise the acked snapshot is too old: a newer one has replaced its tick.
+	if tick <= s.sent {
 		s.acked = max(s.acked, tick)
 	}
 	if s.stats.Acked += uint64(n); n > 0 {
@@ -266,7 +271,8 @@ func (s *Replica) handleAck(b []byte, now time.Time) error {
 	return nil
 }
 
-// setPhase also starts or stops the sender, and grants or revokes the ack rate of the replica.
+// setPhase changes the phase. It also starts or stops the sender, and grants or revokes the ack
+// rate of the replica.
 func (s *Replica) setPhase(p phase, now time.Time) {
 	if acks := int64(1000 * s.mode.offer.RateHz); p == ready {
 		s.ackHz.Add(acks)
@@ -312,10 +318,11 @@ func (s *Replica) close() {
 	}
 }
 
-// Stop closes the replica and tells the client. The world may be offered again.
+// Stop closes the replica and notifies the client. The world may be offered again.
 func (s *Replica) Stop() {
 	s.close()
-	_ = s.player.SendReliable([]byte{byte(message.Stop), s.number}) // else the session has ended
+	// An error means that the session has ended.
+	_ = s.player.SendReliable([]byte{byte(message.Stop), s.number})
 }
 
 func (s *Replica) is(p phase) bool {
@@ -330,16 +337,16 @@ func (s *Replica) Ready() bool { return s.is(ready) }
 // RTT returns the player's round-trip time.
 func (s *Replica) RTT() time.Duration { return s.player.RTT() }
 
-// Newest returns the newest ticks that were sent to the client and that it acked since it
-// subscribed. 0 means none.
+// Newest returns the newest tick that was sent to the client and the newest tick that it acked,
+// since it subscribed. 0 means none.
 func (s *Replica) Newest() (sent, acked uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sent, s.acked
 }
 
-// Shown appends the times of the ticks that the client shows, ascending: of the last snapshots,
-// those that it has acked, and those that were sent after them.
+// Shown appends the times of the ticks that the client may show, ascending. Of the last snapshots,
+// these are the acked ones and those sent after the newest acked one.
 func (s *Replica) Shown(dst []time.Duration) []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -376,8 +383,8 @@ func (s *Replica) Stats() session.ReplicationStats {
 	return st
 }
 
-// See sets the areas that the player of a replica sees, by descending priority. It reports false if
-// the world has none.
+// See sets the areas that the player of a replica sees, by descending priority. It returns false if
+// the world has no areas.
 func (s *Replica) See(in []area.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -389,8 +396,8 @@ func (s *Replica) See(in []area.ID) bool {
 	return ok
 }
 
-// SendGameMessage sends a message of the game over the reliable channel. The client delivers it
-// with the first message of the world of that tick or a later one. It returns ErrNotReady while the
+// SendGameMessage sends a game message over the reliable channel. The client delivers it with the
+// first message of the world that has this tick or a later one. It returns ErrNotReady if the
 // client has not subscribed.
 func (s *Replica) SendGameMessage(tick uint64, msg []byte) error {
 	switch {
@@ -408,7 +415,8 @@ func (s *Replica) SendGameMessage(tick uint64, msg []byte) error {
 	return nil
 }
 
-// sendInitialState sends pieces and reports whether nothing is left to send.
+// sendInitialState sends pieces of the initial state, and reports whether nothing is left to send.
+// buf is scratch memory.
 func (s *Replica) sendInitialState(buf *[]byte, since time.Duration) (done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -431,8 +439,8 @@ func (s *Replica) sendInitialState(buf *[]byte, since time.Duration) (done bool)
 	return true
 }
 
-// State calls f with the sender of a replica as state. It returns nil until the client has
-// subscribed.
+// State calls f with the sender of a replica that uses StateCodec. It does nothing if the client
+// has not subscribed.
 func (s *Replica) State(f func(*statesync.Sender) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -445,8 +453,8 @@ func (s *Replica) State(f func(*statesync.Sender) error) error {
 	return nil
 }
 
-// SetViewer sets the object relative to which a replica as state may encode the positions of
-// others.
+// SetViewer sets the object relative to which the positions of other objects may be encoded. The
+// replica must use StateCodec.
 func (s *Replica) SetViewer(id uint16) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -456,7 +464,7 @@ func (s *Replica) SetViewer(id uint16) {
 	}
 }
 
-// SetBandwidth changes the bandwidth limits of a replica as state.
+// SetBandwidth changes the bandwidth limits of a replica that uses StateCodec, in bits per second.
 func (s *Replica) SetBandwidth(bandwidth, minimum int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -466,7 +474,7 @@ func (s *Replica) SetBandwidth(bandwidth, minimum int) {
 	}
 }
 
-// Bandwidth returns the bandwidth that a replica as state may use now, in bits per second.
+// Bandwidth returns the bandwidth that a replica with StateCodec may use now, in bits per second.
 func (s *Replica) Bandwidth() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,15 +13,17 @@ import (
 	"github.com/uplink-rpc/uplink/session"
 )
 
-// Replicas are the replication streams of one player, by number. The methods are safe for
-// concurrent use. A nil Replicas has none.
+// Replicas contains the replication streams of one player, by number. The methods are safe for
+// concurrent use. A nil Replicas is empty.
 type Replicas struct {
 	player Player
 	ackHz  atomic.Int64 // permitted ack rate, in acks per 1,000 s
 
 	mu   sync.Mutex
 	list [MaxReplicas]*Replica
-	next int // number of the next replica, since late messages may refer to the lowest free number
+	// next is the number at which the search for a free number begins. Numbers are reused as late
+	// as possible, because late messages may refer to old streams.
+	next int
 }
 
 // NewReplicas returns the replicas of a player.
@@ -43,8 +45,8 @@ func (all *Replicas) Stats() (out []session.ReplicationStats) {
 	return out
 }
 
-// Find returns the number of the replica of a world to which the client has subscribed: of the only
-// one if no world is named.
+// Find returns the number of the replica of a world to which the client has subscribed. If world is
+// empty, the client must have subscribed to exactly one world.
 func (all *Replicas) Find(world string) (number uint8, err error) {
 	var found []*Replica
 	if all != nil {
@@ -141,8 +143,8 @@ func (all *Replicas) Close() {
 	}
 }
 
-// HandleReply handles the client's reply to an offer. If it requests the initial state, q sends it.
-// An error means that no client sends the reply.
+// HandleReply handles the client's reply to an offer. If the client requests the initial state, q
+// sends it. An error means that the reply is invalid.
 func (all *Replicas) HandleReply(b []byte, q *SendQueue, now time.Time) error {
 	_, answer, _, err := parseReply(b)
 	if err != nil {
@@ -163,9 +165,9 @@ func (all *Replicas) HandleReply(b []byte, q *SendQueue, now time.Time) error {
 	return nil
 }
 
-// Explained returns what a reply explains, and the name of the world. why is nil if it explains
-// nothing. The reply may be about a world that was not offered, which is none for HandleReply:
-// offered is then false.
+// Explained returns the explanation in a reply and the name of its world. why is nil if the reply
+// explains nothing. offered is false if the reply is about a world that was not offered.
+// HandleReply returns an error for such a reply.
 func (all *Replicas) Explained(b []byte) (world string, why *message.BindAnswer, offered bool, err error) {
 	number, _, why, err := parseReply(b)
 	switch {
@@ -198,8 +200,8 @@ func (all *Replicas) Offered() (names []string) {
 	return names
 }
 
-// HandleAck handles an ack of a replica's messages. The error is ErrInvalidAck or another one if no
-// client sends the ack.
+// HandleAck handles an ack of a replica's messages. It returns ErrInvalidAck or another error if
+// the ack is invalid.
 func (all *Replicas) HandleAck(b []byte, now time.Time) error {
 	s, ack, err := all.find(b)
 	if err != nil {

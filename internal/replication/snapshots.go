@@ -11,45 +11,49 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// minHold is the time for which no snapshot follows one that is larger than a datagram and has no
-// acked baseline, or 1.5 round trips if those are longer. The next one would be as large, and no
-// newer to a client that is about to receive this one. Each time that the client does not ack it,
-// the time doubles, up to maxHold.
+// minHold is the minimum hold after a keyframe that is larger than a datagram. The hold is 1.5
+// round trips if they are longer. During the hold, the client receives no other keyframe: the next
+// one would be as large, and the client is probably about to receive this one. The hold doubles
+// each time that the client does not ack the keyframe, up to maxHold.
 const (
 	minHold = 100 * time.Millisecond
 	maxHold = 5 * time.Second
 
-	// maxBare is the time after which small snapshots without a baseline are treated as large ones:
-	// three round trips, at least twice minHold and at most this.
+	// maxBare is the maximum time after which small keyframes are treated as large ones. That time
+	// is three round trips, at least twice minHold.
 	maxBare = time.Second
 
-	// patience is the number of such snapshots that a client may miss before it only receives those
-	// that are encoded anyway.
+	// patience is the number of large keyframes in succession that a client may leave unacked.
+	// After that, a keyframe is encoded for it at most once per second. It also receives the
+	// keyframes that are encoded for other clients.
 	patience = 3
 
-	// maxWait is the time after which a client that has no baseline of the plan affects it.
+	// maxWait is the time without a message after which a client that has no baseline of the plan
+	// affects the plan.
 	maxWait = 50 * time.Millisecond
 )
 
-// keyframeRate is how often a client may lose all baselines of the plan. Above that, it receives
-// keyframes that are encoded anyway, and one per second, and each is treated as a large one.
+// keyframeRate limits how often a client may lose all baselines of the plan. Above the limit, a
+// keyframe is encoded for it at most once per second, and each of its keyframes is treated as a
+// large one.
 var keyframeRate = ratelimit.Rate{PerSecond: .1, Burst: 3}
 
-// ackWindow is the number of messages on which an ack of either codec reports.
+// ackWindow is the number of messages that an ack covers, with either codec.
 const ackWindow = 64
 
-// returnRate is how often a client that is heard after a silence receives what is held back from
-// one that acks nothing. A client that falls silent all the time waits until the hold ends.
+// returnRate limits how often a hold ends early because the client is heard again after a silence.
+// Above the limit, a client that falls silent repeatedly waits until the hold ends.
 var returnRate = ratelimit.Rate{PerSecond: .2, Burst: 3}
 
-// returns are those of a client after a silence.
+// returns records when a client was heard again after a silence.
 type returns struct {
-	last  time.Time // known
-	first time.Time // known, the start of the bucket's times
-	count ratelimit.Bucket
+	last  time.Time        // newest known return
+	first time.Time        // first known return: time 0 of the bucket
+	count ratelimit.Bucket // limits returns to returnRate
 }
 
-// returned reports whether the client has returned since the last call, and may receive at once.
+// returned reports whether the client has returned since the last call and returnRate permits that
+// its hold ends.
 func (r *returns) returned(p Player) bool {
 	at := p.Returned()
 	if !at.After(r.last) {
@@ -68,21 +72,22 @@ type snapshotSender struct {
 
 	active   bool
 	receipts snapshot.Receipts
-	sent     uint64 // number of the newest message + 1
+	sent     uint64 // number of the newest message, plus 1
 	sentAt   time.Time
-	age      uint64 // ticks between the last snapshot and its baseline
-	sharing  uint64 // players who share its encoding
-	objects  int
+	age      uint64 // number of ticks between the last snapshot and its baseline
+	sharing  uint64 // number of players that share the encoding of the last snapshot
+	objects  int    // number of objects in the last snapshot
 }
 
-// keyframeLimit limits the snapshots without a baseline to one client, also if it resubscribes.
+// keyframeLimit limits the keyframes to one client, also if it resubscribes.
 type keyframeLimit struct {
-	joined    time.Time        // for the first time
-	bareSince time.Time        // the first since the last snapshot that had a baseline, zero: none
-	often     bool             // the client has lost its baselines too often before that
-	lost      ratelimit.Bucket // counts how often
-	heldUntil time.Time
-	unacked   uint // holds since the last snapshot that had a baseline
+	joined time.Time // when the client first subscribed: time 0 of the bucket
+	// bareSince is the time of the first keyframe since the last snapshot with a baseline, or zero.
+	bareSince time.Time
+	often     bool             // the client exceeds keyframeRate
+	lost      ratelimit.Bucket // limits losses of all baselines to keyframeRate
+	heldUntil time.Time        // no keyframe is sent before this time
+	unacked   uint             // number of holds since the last snapshot with a baseline
 	returns
 }
 
@@ -96,8 +101,8 @@ func (s *snapshotSender) stop() {
 	*s = snapshotSender{world: s.world, player: s.player, keyframeLimit: s.keyframeLimit}
 }
 
-// baselines returns the baselines that the client has for the newest snapshot, and whether they
-// affect the plan.
+// baselines returns the baselines that the client has for the newest snapshot, and reports whether
+// they affect the plan.
 func (s *snapshotSender) baselines(now time.Time) (c clientBaselines, ok bool) {
 	c.step = s.receipts.Step()
 	c.full, c.bare = s.receipts.Baselines(s.world.sets.Next()-1, c.step)
@@ -175,16 +180,16 @@ func (s *snapshotSender) count(st *session.ReplicationStats) {
 type SnapshotDecoder struct {
 	schema  *snapshot.Schema
 	types   []*snapshot.Schema // further types of objects
-	initial *snapshot.Set      // the client's own, or the one received last
-	hash    uint64             // of initial
+	initial *snapshot.Set      // known initial state: the client's own, or the last received one
+	hash    uint64             // Hash(initial)
 	dec     *snapshot.Decoder
 	areas   *areas.Decoder // instead of dec, for a world with areas
 	ticks   Ticks
 	tickHz  float64    // ticks per second
-	ages    [][]uint64 // in ticks, by type
+	ages    [][]uint64 // in ticks, by object type
 }
 
-// NewSnapshotDecoder returns a decoder for a client that knows the initial state initial.
+// NewSnapshotDecoder returns a decoder for a client that knows an initial state.
 func NewSnapshotDecoder(s *snapshot.Schema, initial *snapshot.Set) SnapshotDecoder {
 	return SnapshotDecoder{schema: s, initial: initial, hash: Hash(initial)}
 }
@@ -194,8 +199,8 @@ func (d *SnapshotDecoder) Next() SnapshotDecoder {
 	return SnapshotDecoder{schema: d.schema, initial: d.initial, hash: d.hash}
 }
 
-// SetTypes sets the types of objects of a world, before Begin. The initial state of another type is
-// unknown.
+// SetTypes sets the object types of a world. Call it before Begin. If own differs from the
+// decoder's schema, the decoder discards the initial state that it knows.
 func (d *SnapshotDecoder) SetTypes(own *snapshot.Schema, further ...*snapshot.Schema) {
 	if d.types = further; own != d.schema {
 		d.schema, d.initial, d.hash = own, own.NewSet(), 0
@@ -231,7 +236,8 @@ func (d *SnapshotDecoder) Begin(o *Offer, initial []byte) error {
 	return nil
 }
 
-// Decode decodes a message. Its set is valid as long as that of [snapshot.Decoder.Decode].
+// Decode decodes a message. The set is valid as long as the set that [snapshot.Decoder.Decode]
+// returns.
 func (d *SnapshotDecoder) Decode(message []byte) (tick uint64, set *snapshot.Set, err error) {
 	difference, payload, err := parseTick(message)
 	if err != nil {
@@ -258,9 +264,9 @@ func (d *SnapshotDecoder) Decode(message []byte) (tick uint64, set *snapshot.Set
 	return tick, set, err
 }
 
-// ageInTicks converts ages, in snapshots, of objects of a snapshot that was decoded. Those of 64
-// snapshots and more become at least as many ticks. It reuses dst, and returns its first 0 elements
-// if there are none.
+// ageInTicks converts the ages of objects of snapshot seq from snapshots to ticks, and stores them
+// in dst. It leaves ages of snapshot.Ring and more as they are: the age in ticks is at least as
+// high.
 func (d *SnapshotDecoder) ageInTicks(dst []uint64, seq uint16, ages []uint64) []uint64 {
 	dst = dst[:0]
 	for _, age := range ages {
@@ -272,13 +278,12 @@ func (d *SnapshotDecoder) ageInTicks(dst []uint64, seq uint16, ages []uint64) []
 	return dst
 }
 
-// Complete reports whether the message that was decoded last shows all objects of the client's
-// view.
+// Complete reports whether the last decoded message shows all objects of the client's view.
 func (d *SnapshotDecoder) Complete() bool { return d.areas == nil || d.areas.Complete() }
 
-// Ages returns by how many ticks objects are older than the snapshot that was decoded last: those
-// of the world's own type for 0, else those of Further(typ-1). It is empty if none is older, and
-// valid as long as the objects.
+// Ages returns, for each object, by how many ticks it is older than the last decoded snapshot. The
+// objects of type 0 are the world's own; those of type n above 0 are the objects of Further(n-1).
+// Ages returns an empty slice if no object is older. The slice is valid as long as the objects.
 func (d *SnapshotDecoder) Ages(typ int) []uint64 {
 	if d.areas == nil {
 		return nil
@@ -286,8 +291,8 @@ func (d *SnapshotDecoder) Ages(typ int) []uint64 {
 	return d.ages[typ]
 }
 
-// Further returns the objects of a further type in the message that was decoded last. They are
-// valid as long as those of Decode.
+// Further returns the objects of a further type in the last decoded message. They are valid as long
+// as those of Decode.
 func (d *SnapshotDecoder) Further(typ int) *snapshot.Set { return d.areas.Shown(typ + 1) }
 
 // AppendAck implements [Receiver].
@@ -303,7 +308,7 @@ func (d *SnapshotDecoder) ack() snapshot.Ack {
 	return d.dec.Ack()
 }
 
-// Memory returns the size of the decoded snapshots that are kept, in bytes.
+// Memory returns the size of the stored snapshots, in bytes.
 func (d *SnapshotDecoder) Memory() int {
 	switch {
 	case d.areas != nil:

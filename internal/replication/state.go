@@ -19,23 +19,24 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// minState is the minimum room for state in a message, in bytes, so that headers do not prevail.
+// minState is the minimum room for state in a message, in bytes. Smaller messages would consist
+// mostly of headers.
 const minState = 72
 
-// StateConfig configures a replica as state. All fields are set.
+// StateConfig configures a replica that uses StateCodec. All fields are required.
 type StateConfig struct {
-	Bandwidth    int // bits per second, with all headers down to IP
-	MinBandwidth int // minimum of the rate control, or 0 for none
-	InputTicks   int
+	Bandwidth    int // bits per second, including all headers down to IP
+	MinBandwidth int // minimum of the rate control in bits per second, or 0 for no rate control
+	InputTicks   int // see statesync.Config.Ticks
 }
 
-// stateWorld is what the replicas of a world as state have in common.
+// stateWorld is the part of a World that all replicas with StateCodec share.
 type stateWorld struct {
 	config statesync.Config // settings that both ends share
 
 	mu    sync.Mutex // guards the rest while replicas send
 	world *statesync.Shared
-	begun uint64 // World.begun when it was updated
+	begun uint64 // value of World.begun at the last update
 }
 
 func (f *StateFormat) newWorld(tickHz float64) (*stateWorld, error) {
@@ -47,7 +48,7 @@ func (f *StateFormat) newWorld(tickHz float64) (*stateWorld, error) {
 	return &stateWorld{config: cfg, world: w}, err
 }
 
-// update sets the newest tick, unless a replica has done so.
+// update sets the newest tick, unless another replica has set it.
 func (s *stateWorld) update(w *World) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,28 +60,30 @@ func (s *stateWorld) update(w *World) error {
 }
 
 type stateSender struct {
-	world    *World
-	rateHz   float64 // messages per second
-	overhead int     // per datagram, with all headers down to IP and the type, in bytes
+	world  *World
+	rateHz float64 // messages per second
+	// Bytes of a datagram besides the message, from the IP header to the message type.
+	overhead int
 
-	// Kept when the client resubscribes:
+	// Fields that are kept when the client resubscribes:
 	cfg       StateConfig
 	viewer    uint16
 	hasViewer bool
 	first     uint64 // number of the first message after a resubscription
-	epoch     uint8  // and its epoch
+	epoch     uint8  // epoch of that message
 
 	*stateEncoder // nil while stopped
 }
 
-// stateEncoder is the part of a stateSender that ends when the client unsubscribes.
+// stateEncoder contains the fields of a stateSender that are discarded when the client
+// unsubscribes.
 type stateEncoder struct {
 	sender *statesync.Sender
-	next   uint64    // number of the tick after the newest that was sent
-	left   time.Time // of the last message, or of start
+	next   uint64    // value of World.begun at the newest tick that was sent
+	left   time.Time // when the last message was sent, or start was called
 	ticks  Ticks
-	last   statesync.Info
-	resets uint64 // as counted
+	last   statesync.Info // describes the last message
+	resets uint64         // number of resets that Stats contains
 	rate   *rateController
 }
 
@@ -122,8 +125,9 @@ func (s *stateSender) message(own *[]byte, limit int, now time.Time) ([]byte, er
 		return nil, err
 	}
 	out, info, err := s.sender.Append((*own)[:0])
+	// The next message may have more room.
 	if errors.Is(err, statesync.ErrBudget) && bytes < most {
-		return nil, errNothing // there will be more room
+		return nil, errNothing
 	}
 	if err != nil {
 		return nil, err
@@ -136,8 +140,9 @@ func (s *stateSender) message(own *[]byte, limit int, now time.Time) ([]byte, er
 	return out, nil
 }
 
-// room returns the room for state in a message and its maximum, in bytes: what the bandwidth
-// permits since the last message, at most a datagram or the bandwidth per message.
+// room returns the room for state in a message now, and its maximum, both in bytes. The room is
+// what the bandwidth permits since the last message. The maximum is a datagram, or the bandwidth
+// per message if that is more.
 func (s *stateSender) room(now time.Time) (bytes, most int) {
 	bytesPerSecond := s.rate.rate / 8
 	largest := max(bytesPerSecond/s.rateHz, float64(s.wireSize(transport.MaxPayload-1)))
@@ -145,6 +150,8 @@ func (s *stateSender) room(now time.Time) (bytes, most int) {
 	return s.messageSize(int(due)), s.messageSize(int(largest))
 }
 
+// wireSize returns the size of a message on the wire, in bytes, with the headers of all its
+// datagrams.
 func (s *stateSender) wireSize(message int) int {
 	if message < transport.MaxPayload {
 		return s.overhead + message
@@ -153,7 +160,8 @@ func (s *stateSender) wireSize(message int) int {
 	return fragments*(s.overhead+fragment.HeaderSize) + message
 }
 
-// messageSize returns the size of the largest message of at most so many wire bytes.
+// messageSize returns the size of the largest message that takes at most that many bytes on the
+// wire.
 func (s *stateSender) messageSize(wire int) int {
 	whole := min(wire-s.overhead, transport.MaxPayload-1)
 	full := s.overhead + fragment.HeaderSize + MaxFragment
@@ -170,7 +178,8 @@ func (s *stateSender) ack(b []byte, now time.Time) (acked int, tick uint64, err 
 	if err == nil {
 		err = s.sender.Ack(a)
 	}
-	if err != nil || a.None || s.sender.Stats().Acks == before { // or it is of another epoch
+	// No new Acks: the ack is of another epoch.
+	if err != nil || a.None || s.sender.Stats().Acks == before {
 		return 0, 0, err
 	}
 	if newest := seq.Recent(a.Newest, s.last.Seq); s.last.Seq-newest < snapshot.Ring {
@@ -191,15 +200,16 @@ func (s *stateSender) count(st *session.ReplicationStats) {
 	s.resets = resets
 }
 
-// atRest marks, in descriptions, the field that is above 0 while an object is at rest.
+// atRest is the end of the description of the field that is above 0 while an object is at rest.
 const atRest = " rest"
 
-// StateFormat is what both ends of a state stream derive from the same T.
+// StateFormat describes objects that are sent with StateCodec. Both ends derive the same format
+// from the same T.
 type StateFormat struct {
 	// Fields describes the fields of an object, for offers.
 	Fields []string
 
-	// Schema is that of the rows.
+	// Schema is the schema of the objects' rows.
 	Schema *snapshot.Schema
 
 	source *schema.Schema

@@ -20,38 +20,39 @@ type Link interface {
 	Overhead() uint64
 }
 
-// View shows the program a world, whichever server sends it.
+// View passes a world on to the program, whichever server sends it.
 type View interface {
 	// NewReceiver returns a receiver for an offer of the world. The methods of receivers are called
 	// one at a time, with the lock of Subscriptions held.
 	NewReceiver() Receiver
-	// Deliver passes on the message that the shown receiver decoded last, after those that it
-	// received before Show. It is called without the lock, on the goroutine that receives.
+	// Deliver passes on the message that the shown receiver decoded last, and before it the
+	// messages that the receiver held until Show. It is called without the lock, on the goroutine
+	// that receives.
 	Deliver()
-	// Game passes on a message of the game that counts from a tick on, before Deliver passes on
-	// that tick or a later one. It is called like Deliver.
+	// Game passes on a game message that takes effect at a tick. It is called before Deliver passes
+	// on that tick or a later one, in the same way as Deliver.
 	Game(tick uint64, message []byte)
 }
 
-// Receiver decodes what one server sends of a world, from an offer to its end.
+// Receiver decodes the stream of a world from one server, from the offer to the end of the stream.
 type Receiver interface {
-	// Check returns what only one end has, the server asking, or an error if the objects of the
-	// offer cannot be converted.
+	// Check returns the fields that only one end has; the server is the asking end. It returns an
+	// error if the objects of the offer cannot be converted.
 	Check(o *Offer) (message.Differences, error)
-	// Show makes the receiver that of the view, after Check and before or after Begin: its server
-	// is the current one.
+	// Show makes the receiver the shown one of the view, because its server is the current one. It
+	// is called after Check, and before or after Begin.
 	Show()
-	// Knows reports whether the client has the initial state with that hash.
+	// Knows reports whether the client has the initial state with this hash.
 	Knows(hash uint64) bool
 	// Begin prepares the first message of a stream. initial is the encoded initial state, or nil if
 	// it is known.
 	Begin(o *Offer, initial []byte) error
-	// Receive decodes a message that arrived at that time. It returns its tick and whether it shows
-	// all objects of the client's view. If held is set, a message that does not is not passed on:
-	// the client continues to show what it was shown of an earlier stream. Before Show, Receive
-	// keeps what it would pass on. It counts errors by reason. processed is valid during the call.
+	// Receive decodes a message that arrived at a time. It returns the message's tick, and whether
+	// the message shows all objects of the client's view. If held is set, an incomplete message is
+	// not passed on: the client continues to show an earlier stream. Before Show, Receive holds
+	// what it would pass on. It counts errors by reason in st. processed is valid during the call.
 	Receive(message []byte, processed Processed, at time.Time, held bool, st *session.ReplicationStats) (tick uint64, complete bool, err error)
-	// End is called when the stream has ended. What it has shown stays.
+	// End is called when the stream has ended. The objects that it has shown remain visible.
 	End()
 	// AppendAck appends an ack of all messages received.
 	AppendAck(dst []byte) []byte
@@ -63,27 +64,29 @@ type Subscription struct {
 	all     *Subscriptions
 	name    string // of the world
 	view    View
-	ackHz   float64    // maximum rate of datagrams of acks alone
-	outcome chan error // of the first offer
+	ackHz   float64    // maximum rate of datagrams that contain only acks
+	outcome chan error // receives the outcome of the first offer
 
-	feed      *feed                    // the last one of a current server, or nil
-	unoffered time.Time                // since when it waits for an offer, zero if it does not; see Worlds.Unoffered
-	told      bool                     // the program was told that there is none
+	feed *feed // newest feed of a current server, or nil
+	// unoffered is the time since which the client waits for an offer, or zero: see
+	// Worlds.Unoffered.
+	unoffered time.Time
+	told      bool                     // Unoffered has returned the world since then
 	shown     bool                     // a message was passed on
-	game      GameMessages             // due ones of feeds that have ended
-	stats     session.ReplicationStats // of feeds that have ended
+	game      GameMessages             // due game messages of feeds that have ended
+	stats     session.ReplicationStats // counts of feeds that have ended
 }
 
-// use makes the feed of the current server that of the subscription.
+// use makes f, a feed of the current server, the feed of the subscription.
 func (s *Subscription) use(f *feed) {
 	s.feed, s.unoffered, s.told = f, time.Time{}, false
 }
 
-// settle reports the outcome of the first offer.
+// settle reports the outcome of the first offer. Further calls have no effect.
 func (s *Subscription) settle(err error) {
 	select {
 	case s.outcome <- err:
-	default: // it is reported already
+	default: // the outcome is already reported
 	}
 }
 
@@ -120,9 +123,9 @@ func (s *Subscription) Stats() (st session.ReplicationStats) {
 	return st
 }
 
-// Tick returns the server's tick at now, the number of ticks per second and their measured rate, if
-// the shortest one-way delay from the server is known. It reports false before the first message of
-// a session.
+// Tick returns the server's tick at now, the number of ticks per second, and their measured rate
+// relative to it. oneWay is the shortest one-way delay from the server. Tick returns false before
+// the first message of a session.
 func (s *Subscription) Tick(now time.Time, oneWay time.Duration) (tick, hz, rate float64, ok bool) {
 	s.Locked(func() {
 		if f := s.feed; f.is(subscribed) {
@@ -135,7 +138,7 @@ func (s *Subscription) Tick(now time.Time, oneWay time.Duration) (tick, hz, rate
 	return tick, hz, rate, ok
 }
 
-// Locked calls f while no method of a receiver runs.
+// Locked calls f with the lock held, so that no method of a receiver runs at the same time.
 func (s *Subscription) Locked(f func()) {
 	s.all.mu.Lock()
 	defer s.all.mu.Unlock()
@@ -148,7 +151,8 @@ func Interval(hz float64) time.Duration { return duration(1 / hz) }
 // TickTime returns the time of a tick since tick 0, at most the longest Duration.
 func TickTime(tick uint64, tickHz float64) time.Duration { return duration(float64(tick) / tickHz) }
 
-// TickAt returns the last tick up to MaxTick whose TickTime is not after t; 0 if that is negative.
+// TickAt returns the last tick up to MaxTick whose TickTime is not after t. It returns 0 if t is
+// negative.
 func TickAt(t time.Duration, tickHz float64) uint64 {
 	if t == math.MaxInt64 {
 		return MaxTick

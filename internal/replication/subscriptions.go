@@ -10,18 +10,18 @@ import (
 	"github.com/uplink-rpc/uplink/session"
 )
 
-// Subscriptions are a client's subscriptions, and the worlds of the servers to which it is
+// Subscriptions contains a client's subscriptions, and the worlds of the servers to which it is
 // connected. The methods are safe for concurrent use. The zero value is ready.
 type Subscriptions struct {
-	// Report, if set, is called when the client refuses an offer because of an error, or accepts
-	// one although the ends differ, the server asking; with a lock held.
+	// Report, if set, is called with a lock held when the client refuses an offer because of an
+	// error, or accepts an offer although the ends differ. In d, the server is the asking end.
 	Report func(world string, d message.Differences, err error)
 
 	mu      sync.Mutex
 	list    []*Subscription
-	open    []*Worlds                  // of all servers with which there is a session
-	current *Worlds                    // of the server whose worlds are shown, or nil
-	past    []session.ReplicationStats // of those that ended
+	open    []*Worlds                  // worlds of all servers with a session
+	current *Worlds                    // worlds of the server whose worlds are shown, or nil
+	past    []session.ReplicationStats // counts of subscriptions that have ended
 }
 
 // Open returns the worlds of a server with which a session begins.
@@ -35,8 +35,8 @@ func (all *Subscriptions) Open(link Link) *Worlds {
 
 var errSubscribed = errors.New("it is subscribed already: close the other view first")
 
-// Subscribe subscribes to a world, at once if the server has offered it, or when it does. Acks are
-// sent alone at most ackHz times a second.
+// Subscribe subscribes to a world: at once if a server has offered it, otherwise when a server
+// offers it. ackHz is the maximum number of datagrams per second that contain only acks.
 func (all *Subscriptions) Subscribe(world string, v View, ackHz float64, now time.Time) (*Subscription, error) {
 	s := &Subscription{all: all, name: world, view: v, ackHz: ackHz, outcome: make(chan error, 1)}
 	s.unoffered = now
@@ -100,11 +100,11 @@ func (all *Subscriptions) Offered() (names []string) {
 type TickRate struct {
 	World string
 	Rate  float64
-	Off   bool // it is not within 1 ± 0.05
+	Off   bool // Rate is outside of 1 ± 0.05
 }
 
-// RateNews returns the worlds whose rate of ticks has left 1 ± 0.05, or returned, since the last
-// call.
+// RateNews returns the worlds whose tick rate has left the range 1 ± 0.05, or returned to it, since
+// the last call.
 func (all *Subscriptions) RateNews() (news []TickRate) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -117,7 +117,7 @@ func (all *Subscriptions) RateNews() (news []TickRate) {
 	return news
 }
 
-// PartialNews returns the worlds whose views were shown before they were complete since the last
+// PartialNews returns the worlds whose views were shown before they were complete, since the last
 // call.
 func (all *Subscriptions) PartialNews() (worlds []string) {
 	all.mu.Lock()
@@ -131,14 +131,15 @@ func (all *Subscriptions) PartialNews() (worlds []string) {
 	return worlds
 }
 
-// locked calls f with the lock held, also if f panics: decoders run in it.
+// locked calls f with the lock held. It releases the lock even if f panics, because f runs
+// decoders.
 func (all *Subscriptions) locked(f func()) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	f()
 }
 
-// deliverGame passes on the messages of the game that are due. The caller does not hold the lock.
+// deliverGame passes on the game messages that are due. The caller must not hold the lock.
 func (all *Subscriptions) deliverGame() {
 	for {
 		v, tick, message := all.takeGame()
@@ -149,7 +150,7 @@ func (all *Subscriptions) deliverGame() {
 	}
 }
 
-// takeGame returns the next message of the game that is due and its view, or nil.
+// takeGame returns the next game message that is due and its view. v is nil if there is none.
 func (all *Subscriptions) takeGame() (v View, tick uint64, message []byte) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -15,29 +15,33 @@ import (
 )
 
 // World is a server's world: the most recent ticks that were sent, and a replica for each player.
-// Begin, Put, Open, Commit, Send and Replica.Send are for one goroutine at a time; all other
+// Begin, Put, Open, Commit, Send and Replica.Send are for one goroutine at a time. All other
 // methods are safe for concurrent use.
 //
-// A tick becomes a snapshot, with a number, when it is sent to the first player. One that is not
-// sent leaves no trace: the next tick takes its place. So how often a game makes ticks has no
-// influence on the distances between snapshots and their baselines.
+// A tick becomes a snapshot, with a number, when it is sent to the first player. The next tick
+// replaces a tick that was not sent. So the tick rate of a game does not affect the distances
+// between snapshots and their baselines.
 type World struct {
 	hub
 	name   string
 	schema *snapshot.Schema
 	sets   *snapshot.History
-	open   *snapshot.Set // being filled, or nil
+	open   *snapshot.Set // set that is being filled, or nil
 	newest *snapshot.Set
 	ticks  Ticks
-	begun  uint64 // number of snapshots, with the newest tick, which may not be one yet
-	last   uint64 // the newest tick
-	pace   pacer  // of Send
-	count  uint64 // of ticks, for Stats
+	// begun is the number of snapshots. It includes the newest tick, which may not be a snapshot
+	// yet.
+	begun uint64
+	last  uint64 // newest tick
+	pace  pacer  // limits Send
+	count uint64 // number of ticks, for Stats
 
-	areas     *areaWorld // objects by area, instead of sets; or nil
-	plan      plan
-	planned   uint64  // begun at the last plan: the newest tick is a snapshot if both are equal
-	rate      float64 // snapshots per second of the last ones
+	areas *areaWorld // replaces sets in a world with areas; otherwise nil
+	plan  plan
+	// planned is the value of begun at the last plan. If it equals begun, the newest tick is a
+	// snapshot.
+	planned   uint64
+	rate      float64 // measured number of snapshots per second
 	encodings encodings
 
 	snapshots mode
@@ -102,8 +106,8 @@ func (w *World) Offer(to *Replicas) (*Replica, error) {
 	return to.offer(&w.hub, &w.snapshots, &snapshotSender{world: w, player: to.player})
 }
 
-// OfferState offers the world to a player as state, as Offer does as snapshots. A repeated offer
-// returns the replica with its settings, whatever cfg contains.
+// OfferState offers the world to a player as state. A repeated offer returns the same replica and
+// ignores cfg. It is an error if the world is already offered as snapshots.
 func (w *World) OfferState(to *Replicas, cfg StateConfig) (*Replica, error) {
 	if w.stateErr != nil {
 		return nil, w.stateErr
@@ -134,7 +138,8 @@ func (w *World) Stats() session.ReplicationStats {
 // Name returns the name of the world.
 func (w *World) Name() string { return w.name }
 
-// Begin begins a tick, which must be higher than those before it, and one of [Offer.CheckTick].
+// Begin begins a tick. The tick must be higher than the ticks before it, and valid for
+// [Offer.CheckTick].
 func (w *World) Begin(tick uint64) error {
 	if err := w.snapshots.offer.CheckTick(tick); err != nil {
 		return err
@@ -169,7 +174,7 @@ func (w *World) Newest() *snapshot.Set { return w.newest }
 // SnapshotOffer returns the offer of the world as snapshots, without a number.
 func (w *World) SnapshotOffer() *Offer { return &w.snapshots.offer }
 
-// Encodes returns how often the newest tick, or groups of it, were encoded.
+// Encodes returns the number of encodings of the newest tick, or of its groups.
 func (w *World) Encodes() int {
 	if w.areas != nil {
 		return w.areas.Encodes()
@@ -188,8 +193,8 @@ func (w *World) Commit() {
 	w.newest, w.open = w.open, nil
 }
 
-// Send ends the tick, as Commit does, and sends it by [World.Broadcast]: at most as many ticks a
-// second as the world's rate of messages. It returns 0 for the others.
+// Send ends the tick, as Commit does, and sends it by [World.Broadcast]. It sends at most as many
+// ticks per second as the world's message rate, and returns 0 for the others.
 func (w *World) Send(clock func() time.Time, spread time.Duration) (int, error) {
 	w.Commit()
 	if w.planned != w.begun && !w.pace.take(w.last, w.interval) || w.begun == 0 {
@@ -203,14 +208,15 @@ type pacer struct {
 	next float64 // the next tick that may be sent
 }
 
-// paceTolerance is by how much a tick may be earlier than the next one, which is not exact.
+// paceTolerance is the number of ticks by which a tick may precede pacer.next, which is subject to
+// rounding.
 const paceTolerance = 0.01
 
 // due reports whether a tick may be sent.
 func (p *pacer) due(tick uint64) bool { return float64(tick)+paceTolerance >= p.next }
 
-// take reports whether a tick may be sent, with a mean interval of so many ticks from one to the
-// next, and counts it if so. One that comes later than it might does not delay the next one.
+// take reports whether a tick may be sent, and counts it if so. interval is the minimum mean number
+// of ticks from one sent tick to the next. A late tick does not delay the next one.
 func (p *pacer) take(tick uint64, interval float64) bool {
 	if !p.due(tick) {
 		return false
@@ -219,7 +225,7 @@ func (p *pacer) take(tick uint64, interval float64) bool {
 	return true
 }
 
-// choose makes the newest tick a snapshot and chooses its baselines, once.
+// choose makes the newest tick a snapshot and chooses its baselines, unless that was done before.
 func (w *World) choose(replicas []*Replica, now time.Time) {
 	if w.planned == w.begun {
 		return
@@ -229,7 +235,7 @@ func (w *World) choose(replicas []*Replica, now time.Time) {
 		w.areas.apply()
 	}
 	w.rate = w.measured()
-	w.releaseAll() // messages that still wait are in the memory of encodings
+	w.releaseAll() // waiting messages are in memory that encodings.begin reuses
 	w.encodings.begin()
 	w.plan.reset()
 	for _, s := range replicas {
@@ -247,8 +253,8 @@ func (w *World) choose(replicas []*Replica, now time.Time) {
 	w.plan.choose()
 }
 
-// measured returns the number of snapshots per second of the last ones, which may be lower than
-// that of the offer, or higher if different ticks are sent to the players.
+// measured returns the number of snapshots per second over the last 16 snapshots. It may be lower
+// than the message rate of the offer. It is higher if players receive different ticks.
 func (w *World) measured() float64 {
 	const last = 16
 	o := &w.snapshots.offer
@@ -259,8 +265,8 @@ func (w *World) measured() float64 {
 	return last * o.TickHz / float64(w.ticks[n%snapshot.Ring]-w.ticks[(n-last)%snapshot.Ring])
 }
 
-// every returns the number of snapshots from one message of a player to the next: 1, unless
-// different ticks are sent to the players.
+// every returns the number of snapshots from one message of a player to the next. It is 1 unless
+// players receive different ticks.
 func (w *World) every() int { return max(1, int(math.Round(w.rate/w.snapshots.offer.RateHz))) }
 
 const (
@@ -271,15 +277,16 @@ const (
 	maxTime = time.Duration(1) << 61
 )
 
-// ValidTick reports whether a world with that many ticks a second can have a tick: see
+// ValidTick reports whether a tick is valid in a world with tickHz ticks per second: see
 // [Offer.CheckTick].
 func ValidTick(tick uint64, tickHz float64) bool {
 	return tick <= MaxTick && TickTime(tick, tickHz) <= maxTime
 }
 
 // Ticks is a ring of the ticks of the most recent snapshots, by sequence number. It encodes the
-// tick in front of a snapshot's payload: as a signed varint, the difference from the tick that the
-// snapshot would have if one was sent every tick since its baseline. The zero value is ready.
+// tick that precedes a snapshot's payload. The code is a signed varint: the tick minus the tick
+// that the snapshot would have if a snapshot had been sent in every tick since its baseline. The
+// zero value is ready.
 type Ticks [snapshot.Ring]uint64
 
 // Set stores the tick of a snapshot.
@@ -301,12 +308,12 @@ func (t *Ticks) age(seq uint16, distance int) uint64 {
 	return t[seq%snapshot.Ring] - t[(seq-uint16(distance))%snapshot.Ring]
 }
 
-// Append appends the tick of a snapshot, of at most binary.MaxVarintLen64 bytes.
+// Append appends the code of a snapshot's tick, at most binary.MaxVarintLen64 bytes.
 func (t *Ticks) Append(dst []byte, seq uint16, distance int) []byte {
 	return binary.AppendVarint(dst, int64(t[seq%snapshot.Ring]-t.expected(seq, distance)))
 }
 
-// parseTick splits a message into the difference, an argument of resolve, and the payload.
+// parseTick splits a message into the code of its tick, which resolve decodes, and the payload.
 func parseTick(message []byte) (difference int64, payload []byte, err error) {
 	difference, n := binary.Varint(message)
 	if n <= 0 || difference < -MaxTick || difference > MaxTick {
@@ -315,8 +322,8 @@ func parseTick(message []byte) (difference int64, payload []byte, err error) {
 	return difference, message[n:], nil
 }
 
-// resolve returns and stores the tick of a snapshot of a world with that many ticks a second. The
-// ring must hold that of its baseline.
+// resolve returns and stores the tick of a snapshot, in a world with tickHz ticks per second. The
+// ring must contain the tick of the snapshot's baseline.
 func (t *Ticks) resolve(seq uint16, distance int, difference int64, tickHz float64) (uint64, error) {
 	tick := t.expected(seq, distance) + uint64(difference)
 	if !ValidTick(tick, tickHz) {
@@ -326,8 +333,8 @@ func (t *Ticks) resolve(seq uint16, distance int, difference int64, tickHz float
 	return tick, nil
 }
 
-// WithAreas makes a new world one of which each client sees some areas. enter is the number of
-// bytes of a message for the objects that enter a client's view.
+// WithAreas configures a new world so that each client sees some of its areas. enter is the maximum
+// number of bytes per message for keyframes of groups that enter a client's view.
 func (w *World) WithAreas(enter int) error {
 	if len(w.snapshots.initial) > 0 {
 		return fmt.Errorf("replication: world %s: WorldConfig.Initial and Areas: want one of them", w.name)
@@ -360,7 +367,7 @@ func (w *World) AddType(name string, fields []string, s *snapshot.Schema) (int, 
 	return len(w.areas.types) - 1, nil
 }
 
-// Put adds an object of a type to the tick that Begin began, by ascending id.
+// Put adds an object of a type to the tick that Begin began. Ids must ascend.
 func (w *World) Put(typ int, o snapshot.Object, row []int32, in ...area.ID) (err error) {
 	switch {
 	case w.open == nil:
@@ -386,8 +393,8 @@ func (w *World) Observe(o Observer) {
 	}
 }
 
-// newestAcked returns the tick of the newest snapshot that a client has acked, 0 if it is not one
-// of the last ones.
+// newestAcked returns the tick of the newest snapshot that a client has acked. It returns 0 if that
+// is not one of the last snapshot.Ring snapshots.
 func (w *World) newestAcked(r *snapshot.Receipts) uint64 {
 	if n, ok := r.NewestAcked(); ok {
 		return w.hub.ticks[n%snapshot.Ring].Load()
@@ -395,8 +402,8 @@ func (w *World) newestAcked(r *snapshot.Receipts) uint64 {
 	return 0
 }
 
-// Prioritize sets the priority of an object for all players with a replica as state, until it is
-// changed.
+// Prioritize sets the priority of an object for all players that receive the world as state, until
+// it is changed.
 func (w *World) Prioritize(id uint16, priority float64) error {
 	err := w.stateErr
 	if err == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Worlds are those that one server offers to a client. What it sends of those to which the client
-// has subscribed is kept, until Show passes it on. The methods are safe for concurrent use.
+// Worlds contains the worlds that one server offers to a client. The receivers of the subscribed
+// worlds hold what they decode until Show. The methods are safe for concurrent use.
 type Worlds struct {
 	all  *Subscriptions
 	link Link
@@ -19,12 +19,12 @@ type Worlds struct {
 	// Guarded by Subscriptions.mu:
 	offers [MaxReplicas]*Offer // by number
 	feeds  [MaxReplicas]*feed  // by the number of the offer
-	ended  bool
+	ended  bool                // the session has ended
 }
 
-// Show makes the server the current one: what it sends is passed on to the views from now on,
-// after the messages of the former one that are due. It calls methods of views, on the
-// goroutine that receives.
+// Show makes the server the current one. From then on its messages are passed on to the views,
+// after the due messages of the former server. Show calls methods of views, on the goroutine that
+// receives.
 func (w *Worlds) Show(now time.Time) {
 	all := w.all
 	all.locked(func() {
@@ -56,7 +56,7 @@ func (w *Worlds) Show(now time.Time) {
 	}
 }
 
-// End withdraws what the server offered, when the session has ended.
+// End withdraws the offers of the server, because the session has ended.
 func (w *Worlds) End() {
 	all := w.all
 	all.locked(w.end)
@@ -84,7 +84,7 @@ func (w *Worlds) feed(s *Subscription) *feed {
 	return nil
 }
 
-// acceptFor accepts the offer for a subscription, if there is one.
+// acceptFor accepts the offer of the subscription's world, if there is one.
 func (w *Worlds) acceptFor(s *Subscription, now time.Time) {
 	for _, o := range w.offers {
 		if o != nil && o.Name == s.name {
@@ -93,7 +93,7 @@ func (w *Worlds) acceptFor(s *Subscription, now time.Time) {
 	}
 }
 
-// accept accepts an offer, in place of an earlier one.
+// accept accepts an offer. It ends the feed of an earlier offer of the world.
 func (w *Worlds) accept(s *Subscription, o *Offer, now time.Time) {
 	if f := w.feed(s); f != nil {
 		w.drop(f) // a world has one number at a time
@@ -106,13 +106,13 @@ func (w *Worlds) accept(s *Subscription, o *Offer, now time.Time) {
 	f.accept(now)
 }
 
-// drop ends a feed.
+// drop removes and ends a feed.
 func (w *Worlds) drop(f *feed) {
 	w.feeds[f.offer.Number] = nil
 	f.end()
 }
 
-// withdraw forgets an offer.
+// withdraw removes an offer and ends its feed.
 func (w *Worlds) withdraw(n uint8) {
 	if f := w.feeds[n]; f != nil {
 		w.drop(f)
@@ -143,8 +143,8 @@ const (
 	Complete
 )
 
-// Prepared returns how far those worlds have arrived that are received from the current server: the
-// least of them counts. A world that was refused, or that has not become
+// Prepared returns the progress of the world that has arrived least. It considers the worlds that
+// the client receives from the current server. A world that was refused, or that has not become
 // complete in time, counts as complete.
 func (w *Worlds) Prepared(now time.Time) Progress {
 	w.all.mu.Lock()
@@ -158,8 +158,8 @@ func (w *Worlds) Prepared(now time.Time) Progress {
 	return least
 }
 
-// Reached reports whether a message of a tick or a later one was received of the world with that
-// number, or there is no such world any more.
+// Reached reports whether a message of this tick or a later one was received of the world with this
+// number. It also returns true if there is no such world any more.
 func (w *Worlds) Reached(number uint8, tick uint64) bool {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
@@ -168,8 +168,8 @@ func (w *Worlds) Reached(number uint8, tick uint64) bool {
 }
 
 // HandleMessage handles a message of the reliable channel: an offer, a piece of an initial state, a
-// message of the game, or a stop. It returns an error that wraps message.ErrMalformed if no server
-// sends the message.
+// game message, or a stop. The error of a message that no correct server sends wraps
+// message.ErrMalformed.
 func (w *Worlds) HandleMessage(t message.Type, b []byte, now time.Time) error {
 	err := w.handleMessage(t, b, now)
 	w.all.deliverGame()
@@ -232,7 +232,7 @@ func (w *Worlds) HandleDatagram(t message.Type, b []byte, at time.Time) error {
 	return err
 }
 
-// handleDatagram returns the view to which a decoded message is to be passed on, or nil.
+// handleDatagram returns the view to which the decoded message is passed on, or nil.
 func (w *Worlds) handleDatagram(t message.Type, b []byte, at time.Time) (View, error) {
 	n := Number(b)
 	w.all.mu.Lock()
@@ -251,7 +251,7 @@ func (w *Worlds) handleDatagram(t message.Type, b []byte, at time.Time) (View, e
 	return f.sub.view, nil
 }
 
-// Tick sends replies and acks that are due. It wakes the link at the time of the next call.
+// Tick sends replies and acks that are due, and wakes the link at the time of the next call.
 func (w *Worlds) Tick(now time.Time) {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
@@ -262,9 +262,10 @@ func (w *Worlds) Tick(now time.Time) {
 	}
 }
 
-// Unoffered returns the names of the worlds to which the client has subscribed, and that the server
-// has not offered within [OfferWait] of the subscription, or of the first call in a session: each
-// once, until it is offered. It tells the server, and wakes the link at the time of the next call.
+// Unoffered returns the names of worlds to which the client has subscribed, but that the server has
+// not offered within [OfferWait]. That time begins with the subscription, or with the first call in
+// a session. Unoffered returns each world once, until the server offers it. It also notifies the
+// server, and wakes the link at the time of the next call.
 func (w *Worlds) Unoffered(now time.Time) (worlds []string) {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
@@ -283,14 +284,14 @@ func (w *Worlds) Unoffered(now time.Time) (worlds []string) {
 		worlds = append(worlds, s.name)
 		why := message.BindAnswer{Reason: message.ReasonUnknown, Theirs: s.name}
 		if b, err := AppendExplained(nil, NoOffer, Refused, &why); err == nil {
-			_ = w.link.SendReliable(b) // what the program learns is not less without it
+			_ = w.link.SendReliable(b) // the program is notified even if this fails
 		}
 	}
 	return worlds
 }
 
-// SendWithAcks sends a message of the client that is not about worlds, at most transport.MaxPayload
-// bytes. Acks that are due precede it if there is room.
+// SendWithAcks sends a message of the client that does not belong to a world, at most
+// transport.MaxPayload bytes. Due acks are piggybacked on it if there is room.
 func (w *Worlds) SendWithAcks(msg []byte, now time.Time) error {
 	q := &w.acks
 	q.mu.Lock()
