@@ -26,41 +26,44 @@ type Conn struct {
 	// calls of the handler. This package does not use it.
 	Value any
 
-	dialer *dialer // that owns the connection; nil for a listener's
-	shard  *shard  // that owns the connection; nil for a dialed one
-	id     uint64  // of the session; 0 for a dialed connection
+	// Either dialer or shard owns the connection. The other one is nil, and for a dialed connection
+	// id, claims and total have their zero values.
+	dialer *dialer
+	shard  *shard
+	id     uint64 // session id
 	pc     transport.PacketConn
 	client uint64  // client id of the token
-	claims *claims // of a listener's connection, nil for a dialed one
+	claims *claims // claims of the client's token
 	outbox connOutbox
-	total  *transport.ListenerStats // of the shard; nil for a dialed connection
-	lost   uint64                   // datagrams, as far as total has them
+	total  *transport.ListenerStats // counts of the shard
+	lost   uint64                   // lost datagrams that total includes
 
-	dirty bool // in the shard's dirtyConns, whose lock guards it
+	dirty bool // the connection is in the shard's dirtyConns, whose lock guards this field
 
-	bulk func(b []byte, at time.Time) // set by the loop
+	bulk func(b []byte, at time.Time) // receives bulk segments; set by the loop
 
 	mu       sync.Mutex
 	session  *session.Session
-	finished error                    // of SendReliable after Finish
+	finished error                    // what SendReliable returns after Finish
 	tap      func(transport.TapEvent) // may be nil; set by the loop, which reads it without the lock
 	rtts     transport.RTTHistogram
-	measured uint64 // measurements in rtts
+	measured uint64 // number of measurements in rtts
 
 	// Only the loop uses these.
 	phase  phase
-	number uint64 // of the datagram that the handler is called with
+	number uint64 // number of the datagram that the handler is called with
 	timer  timer
-	hash   admission.Hash // of the hello that started the session
+	hash   admission.Hash // hash of the hello that started the session
 	kept   atomic.Bool    // see Keep
 	// The shard via receives datagrams on the path, and finds the connection by it.
 	path session.Path
 	via  *shard
-	// If the client had another connection before, the handler learns of this one when that has
-	// ended.
-	registered bool  // as open in the directory
-	waiting    bool  // for the end of that connection
-	successor  *Conn // that replaces this one
+	// registered: the directory has the connection as open. If the client had another connection
+	// before, this one is waiting until the former has ended: then the handler gets it. The former
+	// connection has this one as its successor.
+	registered bool
+	waiting    bool
+	successor  *Conn
 }
 
 // claims are the claims of a token that a connection keeps.

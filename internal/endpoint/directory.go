@@ -17,12 +17,12 @@ import (
 // a connection's lock held.
 type directory struct {
 	mu      sync.RWMutex
-	ids     map[uint64]*Conn         // all, by session id
-	clients map[uint64]*Conn         // open ones, by client id
-	hellos  map[admission.Hash]*Conn // pending ones, by the hash of their hello
-	pending map[uint64]*Conn         // the same, by client id
-	// asking has the calls of [Config.Admit], by the hash of the client's hello; nil after the
-	// stop.
+	ids     map[uint64]*Conn         // all connections, by session id
+	clients map[uint64]*Conn         // open connections, by client id
+	hellos  map[admission.Hash]*Conn // pending connections, by the hash of their hello
+	pending map[uint64]*Conn         // pending connections, by client id
+	// asking has the calls of [Config.Admit] that have not returned, by the hash of the client's
+	// hello. It is nil after the listener has stopped.
 	asking map[admission.Hash]asking
 }
 

@@ -136,10 +136,10 @@ const downAfter = time.Second
 // period, whatever the number of failures. Only the loop uses it.
 type sendMonitor struct {
 	log          *slog.Logger
-	sent, failed uint64    // at the last check
-	before       uint64    // failures before the current period of failures
-	first, last  time.Time // failures seen in that period; zero: sending works
-	since        time.Time // the first failure without a success after it; zero: none
+	sent, failed uint64    // counters of the outbox at the last check
+	before       uint64    // number of failures before the current period of failures
+	first, last  time.Time // times of failures in that period; zero if sending works
+	since        time.Time // time of the first failure without a success after it; zero if none
 }
 
 // check compares the counters of the outbox with those of its last call, and reports, once in

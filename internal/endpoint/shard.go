@@ -25,7 +25,7 @@ type common struct {
 	log  *slog.Logger
 	stop func() // stops all shards
 
-	limits *session.Limits // of the reliable messages of all connections
+	limits *session.Limits // limits of the reliable messages of all connections together
 
 	// handshakes is held during a handshake, so that no two shards accept the same token or exceed
 	// MaxConns.
@@ -42,20 +42,20 @@ type shard struct {
 	loop
 	common   *common
 	counters shardCounters
-	dirty    dirtyConns // whose timers the next tick sets: only the loop uses the timers
+	dirty    dirtyConns // connections whose timers the next tick sets, since only the loop uses timers
 	mailbox  mailbox
-	flush    func() // of Listener.Flush, bound once
+	flush    func() // what Listener.Flush runs here; one value, so that Flush does not allocate
 
 	// Only the loop uses these.
 	handler  Handler // set before serve
-	conns    paths   // of open connections, including those of other shards
-	timers   timers  // of this shard's connections
+	conns    paths   // open connections by path, including connections of other shards
+	timers   timers  // timers of this shard's connections
 	cookies  *admission.Cookies
 	start    time.Time
 	hints    ratelimit.Bucket
 	hintRate ratelimit.Rate
 	buffers  session.Buffers
-	out      [wire.HelloSize]byte // an answer that belongs to no session
+	out      [wire.HelloSize]byte // buffer for an answer that belongs to no session
 }
 
 func newShard(c *common, pc transport.PacketConn, shards int) *shard {
