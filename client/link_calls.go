@@ -163,7 +163,8 @@ func (l *link) decode(in *incoming, b []byte) error {
 // ackCalls sends acks of the server's calls, if their use justifies a datagram.
 func (l *link) ackCalls(now time.Time) {
 	due, pays := false, false
-	overhead := 8 * (endpoint.IPSize + endpoint.HeaderSize + l.own.Suite().Overhead() + 1) // bits of a datagram besides the acks
+	// The bits of a datagram besides the acks.
+	overhead := 8 * (endpoint.IPSize + endpoint.HeaderSize + l.own.Suite().Overhead() + 1)
 	for _, in := range l.calls {
 		if in.dec != nil && in.dec.AckDue() {
 			due, pays = true, pays || in.dec.AckPays(overhead, 0)

@@ -322,7 +322,8 @@ func (h *shard) sendAcks(now time.Time) {
 	for _, p := range h.due {
 		p.bindings.Lock()
 		// Half a tick of tolerance, as ticks are not punctual.
-		alone := 8 * (endpoint.IPSize + endpoint.HeaderSize + p.overhead + 1) // bits of a datagram besides the acks
+		// The bits of a datagram besides the acks.
+		alone := 8 * (endpoint.IPSize + endpoint.HeaderSize + p.overhead + 1)
 		switch {
 		case now.Sub(p.bindings.sent) < s.cfg.ackInterval()-s.cfg.tick()/2, p.bindings.ackDue() && (p.bindings.carries(now) || !p.bindings.acksPay(alone)):
 			waiting = append(waiting, p)

@@ -361,7 +361,8 @@ func TestStreamsBesideMessages(t *testing.T) {
 				t.Logf("unreliable beside streams:  %v, %d lost", &with.unreliable, with.lost)
 				t.Logf("1 MiB took %v", with.stream.Round(10*ms))
 				for _, d := range [][2]*delays{{&without.reliable, &with.reliable}, {&without.unreliable, &with.unreliable}} {
-					if more := d[1].quantile(0.9) - d[0].quantile(0.9); more > 4*20*ms { // four times the mean that the bulk channel aims at
+					// The limit is four times the mean that the bulk channel aims at.
+					if more := d[1].quantile(0.9) - d[0].quantile(0.9); more > 4*20*ms {
 						t.Errorf("streams delay messages by %v at the 90 %% quantile", more)
 					}
 				}

@@ -133,7 +133,8 @@ func (w *served) streamsOf(p *Player) (*replication.Replicas, error) {
 	if s := p.streams.Load(); s != nil {
 		return s, nil
 	}
-	p.streams.CompareAndSwap(nil, replication.NewReplicas(downlink{p.conn, p.server, &p.bindings})) // players without worlds have none
+	// Players without worlds have no replicas.
+	p.streams.CompareAndSwap(nil, replication.NewReplicas(downlink{p.conn, p.server, &p.bindings}))
 	return p.streams.Load(), nil
 }
 

@@ -82,11 +82,12 @@ type velocities [spans]int64
 
 // pose holds the rotations of an object, whose orientation is coded before its position.
 type pose struct {
-	known             bool
-	from              quat.Fixed  // orientation in the baseline
-	ground            int         // axis along which the object lies on the ground, or -1
-	before, base, now quat.Matrix // rotation in the third reference (set only if on the ground), in the baseline, in the snapshot
-	turn              [3]int64    // rotation from base to now
+	known  bool
+	from   quat.Fixed // orientation in the baseline
+	ground int        // axis along which the object lies on the ground, or -1
+	// Rotations in the third reference (set only if on the ground), the baseline and the snapshot.
+	before, base, now quat.Matrix
+	turn              [3]int64 // rotation from base to now
 }
 
 // begin selects the model of a payload and sets the probabilities to its initial ones.

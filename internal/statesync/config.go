@@ -258,7 +258,8 @@ func (p *plan) rareLevels() [rareNumbers]int {
 	l := [rareNumbers]int{rareTick: 4, rareTicks: 4, rareBehind: 4, rareBytes: 15, rareNewID: 12}
 	if p.anchor >= 0 {
 		f := &p.fields[p.anchor]
-		l[rarePosition] = int(fixed.Clamp(3*int64(bits.Len32(uint32(f.Hi-f.Lo)))-16, 0, levels-1)) // 1/32 of the range of the position
+		// 1/32 of the range of the position.
+		l[rarePosition] = int(fixed.Clamp(3*int64(bits.Len32(uint32(f.Hi-f.Lo)))-16, 0, levels-1))
 	}
 	return l
 }

@@ -324,17 +324,18 @@ func (s *Session) closeError(code wire.CloseCode) error {
 
 const (
 	heartbeatInterval = time.Second
-	maxClientHold     = 20 * time.Millisecond   // maximum hold time that a listener accepts from a client
-	idleAfter         = 5 * time.Second         // time with nothing but heartbeats until a session is idle
-	idleInterval      = 9 * time.Second         // between heartbeats of an idle session, at most 60 % of the timeout
-	requestInterval   = 250 * time.Millisecond  // between heartbeats while none is answered
-	lossProbePeriod   = time.Second             // time from the hint to the end of the session
-	lossProbeInterval = 250 * time.Millisecond  // between heartbeats in that period
-	lossProbeNumbers  = 256                     // a hint must echo a datagram at most this many numbers old
-	unansweredAfter   = 2 * time.Second         // first time without an answer after which a client rebinds
-	maxUnansweredWait = 16 * time.Second        // the time doubles up to this
-	silentAfter       = time.Second             // minimum time without a datagram, for [Session.Returned]
-	deafAfter         = 2500 * time.Millisecond // minimum time without an echo, for [Session.Returned]; two or three were due
+	maxClientHold     = 20 * time.Millisecond  // maximum hold time that a listener accepts from a client
+	idleAfter         = 5 * time.Second        // time with nothing but heartbeats until a session is idle
+	idleInterval      = 9 * time.Second        // between heartbeats of an idle session, at most 60 % of the timeout
+	requestInterval   = 250 * time.Millisecond // between heartbeats while none is answered
+	lossProbePeriod   = time.Second            // time from the hint to the end of the session
+	lossProbeInterval = 250 * time.Millisecond // between heartbeats in that period
+	lossProbeNumbers  = 256                    // a hint must echo a datagram at most this many numbers old
+	unansweredAfter   = 2 * time.Second        // first time without an answer after which a client rebinds
+	maxUnansweredWait = 16 * time.Second       // the time doubles up to this
+	silentAfter       = time.Second            // minimum time without a datagram, for [Session.Returned]
+	// deafAfter is the minimum time without an echo for [Session.Returned]: two or three were due.
+	deafAfter = 2500 * time.Millisecond
 )
 
 // answerRate limits answers to requests of the peer: heartbeats, path size probes, and datagrams

@@ -111,7 +111,8 @@ func (r *Reporter) line(before, now moment, delays *meter.Durations) Line {
 	had, has := count(&before), count(&now)
 	l := Line{
 		Seconds: now.at.Sub(r.begin.at).Seconds(), Players: now.stats.Transport.Open,
-		Frames: has.frames - had.frames, Missed: has.missed - min(has.missed, had.missed), // a late frame reduces the count
+		// A late frame reduces the count.
+		Frames: has.frames - had.frames, Missed: has.missed - min(has.missed, had.missed),
 		ToHandler: delays.Summary(), Drops: has.drops, Cores: cpu / seconds,
 	}
 	l.PerSecond = float64(l.Frames) / seconds

@@ -125,7 +125,8 @@ func (s *servers) handOver(from, to int) {
 		}
 	}
 	if chosen != nil {
-		_ = chosen.Handover(ds.Target{Addrs: []netip.AddrPort{target.Addr()}}, ds.HandoverConfig{}) // fails if the player has left, or is being handed over
+		// This fails if the player has left or is being handed over.
+		_ = chosen.Handover(ds.Target{Addrs: []netip.AddrPort{target.Addr()}}, ds.HandoverConfig{})
 	}
 }
 

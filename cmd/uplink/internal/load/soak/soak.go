@@ -228,7 +228,8 @@ func (r *run) result(n int, c *condition, before counts) Phase {
 	good, bad := r.servers.check.Counts()
 	return Phase{
 		Number: n + 1, Condition: c.name, Connected: bots.Connected, Players: r.options.Players,
-		Frames: now.Frames - before.Frames, Missed: now.Missed - min(now.Missed, before.Missed), // a late frame reduces the count
+		// A late frame reduces the count.
+		Frames: now.Frames - before.Frames, Missed: now.Missed - min(now.Missed, before.Missed),
 		Verified: good, Mismatched: bad, Desync: now.Desync,
 		Reconnections: bots.Reconnections, SocketsChanged: bots.Rebinds,
 		Usage: look(), settled: c.link.Loss == 0,
