@@ -23,7 +23,8 @@ const (
 	restartWait = 250 * time.Millisecond
 	restartTime = 15 * time.Second
 	// stable is the duration of a session after which the first attempt to reconnect is made at
-	// once. A server that ends each session soon does not get more requests for that.
+	// once. After shorter sessions the client waits, so a server that ends each session early does
+	// not get more requests.
 	stable = 10 * time.Second
 )
 
@@ -44,7 +45,7 @@ func Dial(ctx context.Context, addr string, cfg Config) (*Conn, error) {
 	}
 	err = c.connect(ctx, cfg.Token)
 	if errors.Is(err, token.ErrUsed) && !c.tokenSpent() {
-		// It may have been used by this handshake, if the server's answers were lost.
+		// This handshake may have used the token, if the server's answers were lost.
 		err = c.connectAgain(ctx)
 	}
 	if errors.Is(err, token.ErrWrongKey) && cfg.Token == (token.Token{}) {

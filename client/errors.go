@@ -30,9 +30,9 @@ var (
 	ErrUnknownRPC = errors.New("client: no such RPC")
 )
 
-// FieldError means that a field of an RPC, or of the objects of a world, has another kind or number
-// of values at the server, or is narrower at its receiver, or that no field has the same name at
-// both ends.
+// FieldError means that an RPC, or the objects of a world, cannot be converted between client and
+// server: a field has another kind or number of values, or a smaller range at its receiver, or the
+// two ends have no field name in common.
 type FieldError struct {
 	RPC   string // empty for a world
 	World string // empty for an RPC
@@ -75,11 +75,11 @@ func (e *opError) Error() string {
 
 func (e *opError) Unwrap() error { return e.cause }
 
-// attemptsError is why no server was reached: the causes of several attempts. Its text is one line
-// with each cause once.
+// attemptsError is the error of several failed attempts to reach a server, with their causes. Its
+// text is one line with each cause once.
 type attemptsError struct{ causes []error }
 
-// attemptsFailed returns the error of attempts, of which each failed.
+// attemptsFailed returns the error of attempts that failed for these causes.
 func attemptsFailed(causes []error) error {
 	if len(causes) == 1 {
 		return causes[0]

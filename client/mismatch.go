@@ -14,12 +14,13 @@ import (
 // maxMismatches is the number of different mismatches of a connection that are reported.
 const maxMismatches = 64
 
-// MismatchError tells that a client and its server differ, while both play on: in the fields of an
-// RPC or of objects, in types of objects, or because the server does not offer a world. It is
-// session.Event.Mismatch. The names of the server are as received: arbitrary bytes.
+// MismatchError describes a difference between a client and its server with which the session
+// continues: in the fields of an RPC or of objects, in types of objects, or because the server does
+// not offer a world. It is the value of session.Event.Mismatch. The names of the server are as
+// received: arbitrary bytes.
 type MismatchError struct {
-	RPC   string // name of the RPC, of the server or of the client
-	World string // name of the world, if it is no RPC
+	RPC   string // name of the RPC; empty for a world
+	World string // name of the world; empty for an RPC
 
 	// Here are the names of the fields that only the client has, and There those that only the
 	// server has, at most 32 each. The receiver of a field that it does not have skips it, and a

@@ -10,10 +10,10 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// DelayPolicy is how long the frames of an RPC may wait for later ones, with which they then share
-// a payload, and until when they are of use to the server. Frames do not wait if a bits or bool
-// field changed, or any field in a way that the codec did not expect; the tag option urgent selects
-// other fields.
+// DelayPolicy limits how long the frames of an RPC may wait for later ones, to share a payload with
+// them, and how long they are of use to the server. Frames do not wait if a bits or bool field
+// changed, or any field in a way that the codec did not expect; the tag option urgent selects other
+// fields.
 type DelayPolicy struct {
 	// MaxBatchDelay is the maximum time from Send until a frame leaves. It is rounded to frames:
 	// 33 ms are 2 later frames at 60 Hz and 1 at 30 Hz. At most rpcdelta.MaxHeld-1 frames.
@@ -28,12 +28,13 @@ type DelayPolicy struct {
 	// Delivery is the share of frames that are to arrive by the deadline; default
 	// Config.Tuning.Delivery.
 	Delivery float64
-	// UrgentLoss is the share of urgent frames of which all payloads that leave in consecutive
-	// ticks may be lost; default 1.5 %. Further copies leave with later frames.
+	// UrgentLoss is the accepted probability that all copies of an urgent frame are lost which
+	// leave in consecutive ticks; default 1.5 %. It determines their number. Further copies leave
+	// with later frames.
 	UrgentLoss float64
 	// Repair repeats lost payloads when their acks are overdue, where round-trip time and Deadline
-	// permit, instead of repeating all frames. The server then delivers the frames after a lost one
-	// when that arrives, or at its deadline.
+	// permit, instead of repeating all frames. The server then holds back the frames after a lost
+	// one until the lost frame arrives or its deadline passes.
 	Repair bool
 }
 

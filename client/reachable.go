@@ -36,8 +36,8 @@ func scopeOf(a netip.Addr) scope {
 	return global
 }
 
-// follows reports whether the client connects to an address to which the server at own hands it
-// over.
+// follows reports whether the client accepts a handover from the server at address own to the
+// server at address to.
 func (cfg *Config) follows(own, to netip.Addr) bool {
 	s := scopeOf(to)
 	return s == global || s != unreachable && (cfg.Transport.LocalHandovers || s == scopeOf(own))

@@ -24,15 +24,14 @@ type StateConfig[T any] struct {
 	// [StateView.Poll].
 	Handle func(*StateUpdate[T])
 	// OnMessage, if set, is called with each message of ds.StateStream.SendReliable, in order, on
-	// the goroutine that receives. It is called before Handle is called with the update of the
-	// message's tick, or of the first later one that arrives, or before that waits for Poll; at
-	// once if that was before. If the stream ends first, it is called then. The message may be
-	// kept.
+	// the goroutine that receives. It is called before the first update of the message's tick or of
+	// a later one is passed to Handle or queued for Poll. If such an update was received before the
+	// message, or if the stream ends, OnMessage is called at once. It may keep the message.
 	OnMessage func(tick uint64, message []byte)
-	// AckHz is the maximum number of datagrams per second with acks of the world alone, up to 1000;
-	// default 30. Such a datagram takes about 52 bytes. Acks that travel with payloads of RPCs take
-	// about 5 bytes and count too: where these are more frequent, there are no datagrams of acks
-	// alone. More acks mean newer baselines and smaller updates.
+	// AckHz is the maximum number of datagrams per second that contain only acks of the world, up
+	// to 1000; default 30. Such a datagram takes about 52 bytes. Acks piggybacked on payloads of
+	// RPCs take about 5 bytes and count towards AckHz: if they are more frequent, the client sends
+	// no datagrams with acks only. More acks mean newer baselines and smaller updates.
 	AckHz float64
 }
 
@@ -55,8 +54,8 @@ type StateUpdate[T any] struct {
 	First bool
 	// Processed tells which calls the server had processed: see [Stream.Processed].
 	Processed Processed
-	// Inputs are those of ticks that were not known before, in ascending order. Each tick appears
-	// once, complete or as missing.
+	// Inputs contains the inputs of ticks that no earlier update contained, in ascending order of
+	// ticks. A tick is complete or marked as missing.
 	Inputs []statesync.TickInputs
 	// Objects are in ascending order of ID.
 	Objects []StateObject[T]
@@ -109,24 +108,25 @@ func (v *StateView[T]) Poll(f func(*StateUpdate[T])) int {
 	return n + r.drain(f)
 }
 
-// stateUpdates are the updates of a world, from whichever server. It is a [replication.View].
+// stateUpdates delivers the updates of a world to the game, also after a switch to another server.
+// It is a [replication.View].
 type stateUpdates[T any] struct {
 	handle func(*StateUpdate[T])
-	// onMessage is nil if the game takes no messages.
+	// onMessage is StateConfig.OnMessage, or nil.
 	onMessage func(tick uint64, message []byte)
 
 	name string
 	own  *snapshot.Type[T]
 
-	// Of the goroutine that receives:
-	feed  *stateFeed[T]     // of the current server
-	fresh []*stateUpdate[T] // to be handled
+	// The following fields belong to the goroutine that receives.
+	feed  *stateFeed[T]     // feed of the current server
+	fresh []*stateUpdate[T] // updates for handle, until Deliver
 
 	mu     sync.Mutex
-	queue  []*stateUpdate[T] // for Poll
+	queue  []*stateUpdate[T] // updates for the next Poll
 	spare  []*stateUpdate[T]
-	polled []*stateUpdate[T] // by Poll, until all of them are handled
-	next   int               // index in polled; of Poll alone
+	polled []*stateUpdate[T] // updates taken by Poll, until f has handled all
+	next   int               // index in polled of the next update; used by Poll only
 }
 
 // stateFeed receives updates from one server.
@@ -136,7 +136,7 @@ type stateFeed[T any] struct {
 	format *replication.StateFormat
 	dec    *istatesync.Receiver
 	tickHz float64
-	early  []*stateUpdate[T] // before the server is the current one
+	early  []*stateUpdate[T] // updates received before the client switched to this server
 }
 
 // stateUpdate is an update with the memory to which it refers.
@@ -182,7 +182,7 @@ func (r *stateUpdates[T]) Deliver() {
 	r.spare = append(r.spare, fresh...)
 }
 
-// pass passes on an update. The caller holds mu.
+// pass queues an update for handle or Poll. The caller holds mu.
 func (r *stateUpdates[T]) pass(u *stateUpdate[T]) {
 	if r.handle != nil {
 		r.fresh = append(r.fresh, u)
@@ -237,7 +237,7 @@ func (f *stateFeed[T]) Check(o *replication.Offer) (d message.Differences, err e
 	return d, nil
 }
 
-// Show implements [replication.Receiver]. It passes on what the server sent before.
+// Show implements [replication.Receiver]. It delivers the updates that the server has sent so far.
 func (f *stateFeed[T]) Show() {
 	f.feed = f
 	f.mu.Lock()

@@ -39,10 +39,9 @@ func Bind[T any](ctx context.Context, c *Conn, name string, cfg BindConfig) (*St
 
 // Send makes one call, and returns its sequence number: ds.Frame.Seq of the call at the server, and
 // the number that [Stream.Processed] counts by. The first call of each session has the number 0.
-// Send never waits: on the unreliable channel, the frame is in the socket's
-// buffer when Send returns, unless it is held back because of Config.Tick, Config.Bandwidth or
-// BindConfig.Delay; on the reliable channel it is queued. Apart from fields coded as msgpack,
-// it does not allocate.
+// Send never waits: on the unreliable channel, the frame is in the socket's buffer when Send
+// returns, unless it is held back because of Config.Tick, Config.Bandwidth or BindConfig.Delay; on
+// the reliable channel it is queued. Apart from fields coded as msgpack, it does not allocate.
 //
 // A frame is not sent, but the stream remains usable, if
 //   - a value exceeds the range of its field: a [*schema.RangeError] that names the field;
@@ -76,10 +75,10 @@ func (s *Stream[T]) Stats() RPCStats { return s.b.counts() }
 // enough. It does not allocate.
 func (s *Stream[T]) Pace() Pace { return s.b.paceAt(time.Now()) }
 
-// Processed returns the sequence number after the last call that the server had processed when it
-// sent a snapshot or an update with that Processed: the later ones are not in it. Calls that were
-// lost count as processed once a later one was. It reports false if the server did not register the
-// RPC with ds.ForPrediction, or while the client is reconnecting.
+// Processed returns the sequence number of the first call that the server had not processed when it
+// sent the snapshot or update that contains p. That call and later ones have no effect on its
+// state. A lost call counts as processed once a later call is. It reports false if the server did
+// not register the RPC with ds.ForPrediction, or while the client is reconnecting.
 func (s *Stream[T]) Processed(p Processed) (next uint64, ok bool) { return s.b.processed(p) }
 
 // upcoming returns the sender of the current session, which identifies the session, and the

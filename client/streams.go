@@ -5,7 +5,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/streams"
 )
 
-// streamOwner is a link as the owner of its streams.
+// streamOwner implements streams.Owner for a link.
 type streamOwner link
 
 // Wake implements streams.Owner.
