@@ -13,28 +13,27 @@ import (
 	"github.com/uplink-rpc/uplink/token"
 )
 
-// Event is something that happened to a player's session, or to a client that asked for one; see
-// [Server.Events] and Stats.Events.
+// Event is an event of a player's session or of a client that requested one, or of the ticks of a
+// server; see [Server.Events] and Stats.Events.
 type Event struct {
 	// Kind is joined, reconnected, moved, handover, left, refused, bind_refused, call_refused,
-	// world_refused, mismatch, ahead_of_time, panic or tick_rate.
-	// Reconnected means that the client joined again after one of the last 256 events.
+	// world_refused, mismatch, ahead_of_time, panic or tick_rate. reconnected means that a client
+	// joined that one of the last 256 events names.
 	Kind string
-	// Cause is why a session ended (left), why there is none (refused), why an RPC of the server
-	// (bind_refused) or of the client (call_refused) is not bound, why the client does not receive
-	// a world (world_refused), in what both ends differ (mismatch: rpc, call or world), whether
-	// the rate of ticks is off or normal (tick_rate), or the outcome of a handover to another
-	// server: a word for an error of package session or token, such as kicked or token_expired, or
-	// for a reason of an answer. It is empty for the other kinds.
+	// Cause is one word. For left, refused and handover, it identifies an error of package session
+	// or token, such as kicked or token_expired, or the outcome of the handover. For bind_refused
+	// (an RPC of the server), call_refused (an RPC of the client) and world_refused, it is the
+	// reason of the refusal. For mismatch it is rpc, call or world, and for tick_rate off or
+	// normal. It is empty for the other kinds.
 	Cause string
-	// At is when it happened, the last time if Count is not 1.
+	// At is the time of the event, or of the last one if Count is more than 1.
 	At time.Time
 	// Player is [Player.ID] and Client is [Player.ClientID]. Both are 0 if they are not known.
 	Player, Client uint64
-	// Text has details for people, at most 256 bytes. Clients and the game may determine it.
+	// Text contains details for people, at most 256 bytes. Clients and the game can influence it.
 	Text string
-	// Count is how often it happened to the same player, or for refused to any client, with less
-	// than ten seconds in between.
+	// Count is the number of equal events of the same player, or of all clients for refused, each
+	// less than ten seconds after the one before.
 	Count uint64
 }
 
@@ -144,7 +143,7 @@ var eventTypes = func() (all []struct {
 	return all
 }()
 
-// The types that are no errors, in the order of eventTypes.
+// The types without errors, in the order of eventTypes.
 const (
 	joinedEvent eventType = iota
 	reconnectedEvent
@@ -155,7 +154,8 @@ const (
 	tickRateNormalEvent
 )
 
-// eventOf returns the type of events of a kind whose cause is an error, or its last one.
+// eventOf returns the type of the events of a kind for an error. If the kind lists no matching
+// error, it returns the last type of the kind.
 func eventOf(kind string, cause error) (t eventType) {
 	for i, e := range eventTypes {
 		if e.kind != kind {
@@ -168,7 +168,7 @@ func eventOf(kind string, cause error) (t eventType) {
 	return t
 }
 
-// reasonError is the cause of an event about an answer: see eventOf.
+// reasonError is the reason of an answer as an error, for eventOf.
 type reasonError message.Reason
 
 func (e reasonError) Error() string { return message.Reason(e).String() }
@@ -198,11 +198,11 @@ type event struct {
 	number, count  uint64 // 0 if the entry is unused
 	typ            eventType
 	text           string
-	err            error // instead of text
+	err            error // if set, text is its text
 }
 
-// add adds an event, and reports whether it is not the repetition of one. A client that joins and
-// is known from an earlier event has reconnected.
+// add adds an event, and reports whether it is new: a repetition only increases the count of an
+// earlier event. A client that joins and is known from an earlier event has reconnected.
 func (l *events) add(e event) bool {
 	if e.text = strings.ToValidUTF8(e.text[:min(len(e.text), maxEventText)], "\uFFFD"); e.at.IsZero() {
 		e.at = time.Now()
@@ -233,7 +233,7 @@ func (l *events) add(e event) bool {
 	return true
 }
 
-// newest returns the last events, the newest first.
+// newest returns up to maxEvents events, the newest first.
 func (l *events) newest() (out []Event) {
 	l.mu.Lock()
 	ring := l.ring
@@ -256,7 +256,7 @@ func (e *event) describe() string {
 	return strings.ToValidUTF8(text[:min(len(text), maxEventText)], "\uFFFD")
 }
 
-// total returns the counts of all events.
+// total returns the number of events of each type since the start, as Event.Count.
 func (l *events) total() []Event {
 	out := make([]Event, len(eventTypes))
 	l.mu.Lock()

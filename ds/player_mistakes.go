@@ -32,7 +32,8 @@ func (p *Player) bindRefused(r *message.BindRequest, a *message.BindAnswer) {
 	p.server.cfg.Logger.Warn("bind refused", "rpc", r.Name, "reason", a.Reason.String(), "asked", asked, "server", server, "player", p.ID())
 }
 
-// refusal returns what a refused request asked for, and what the server has or permits.
+// refusal describes, for the log, the requested value that the server refused, and the values that
+// it permits.
 func refusal(r *message.BindRequest, a *message.BindAnswer) (asked, server string) {
 	switch a.Reason {
 	case message.ReasonUnknown:
@@ -63,8 +64,9 @@ func (p *Player) callRefused(name string, reason message.Reason, err error) {
 	p.server.cfg.Logger.Warn("call refused", "rpc", name, "reason", reason.String(), "player", p.ID(), "error", err)
 }
 
-// differ reports that both ends play on without the fields or types of objects that only one of
-// them has. kind is rpc, call or world, and name its name; asking and answering are the ends.
+// differ logs the fields or types of objects that only one end has and that both ends ignore. kind
+// is rpc, call or world, and name identifies it. asking and answering are server and client, in the
+// order of d.
 func (p *Player) differ(kind, name string, d message.Differences, asking, answering string) {
 	if !d.Any() || !p.mistake() {
 		return

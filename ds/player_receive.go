@@ -18,7 +18,7 @@ func (p *Player) receive(b []byte, at time.Time, reliable bool) {
 	p.handle(b, a)
 }
 
-// handle handles a message that was received, or was held before.
+// handle handles a message that was just received, or that was held until now.
 func (p *Player) handle(b []byte, a *arrival) {
 	at, reliable := a.at, a.reliable
 	t, body, err := message.Split(b)
@@ -88,8 +88,8 @@ func (p *Player) noteAck(b *binding) {
 }
 
 // allow reports whether the player may send one more message of type t. Requests to bind have a
-// rate limit of their own, and replies to offers and answers another: each costs the server more
-// than a frame. Reliable frames and the game's messages are limited where they are received.
+// separate rate limit, and so do replies to offers and answers, because each costs the server more
+// than a frame. Reliable frames and the game's messages are limited by their own handlers.
 func (p *Player) allow(t message.Type, body []byte, a *arrival) bool {
 	switch {
 	case t == message.Bind:
@@ -102,19 +102,20 @@ func (p *Player) allow(t message.Type, body []byte, a *arrival) bool {
 		return true
 	}
 	rate := p.limits.rate
-	if s, calls := p.streams.Load(), p.outgoing.Load().count(); s != nil || calls > 0 { // it acks worlds and calls too
+	// The client also acks worlds and calls.
+	if s, calls := p.streams.Load(), p.outgoing.Load().count(); s != nil || calls > 0 {
 		hz := controlHz + p.limits.hz + callAckHz*float64(calls)
 		if s != nil {
 			hz += s.AckHz()
 		}
 		rate = p.server.cfg.rate(hz)
 	}
-	payloads := 1 // to be decoded or answered
+	payloads := 1 // payloads to decode or answer
 	if t == message.Bundle {
 		f := message.ParseBundle(body)
 		payloads = f.Left()
 	}
-	if t == message.Acks { // several of them count as several
+	if t == message.Acks { // each ack counts
 		payloads = countAcks(body)
 	}
 	return p.limits.messages.Take(a.since, rate, float64(payloads))
@@ -133,7 +134,7 @@ func (p *Player) receiveDownAck(b []byte, at time.Time) (msg []byte) {
 	case len(msg) == 0:
 		p.drop(at, d)
 	default:
-		p.countDrop(d) // the tap is told of the message
+		p.countDrop(d) // the tap is informed when the following message is handled
 	}
 	return msg
 }
@@ -175,14 +176,14 @@ func (p *Player) receivePayload(payload []byte, a *arrival) {
 		return
 	}
 	frames, err := p.decode(b, payload)
-	if !a.reliable { // there a payload has one frame
+	if !a.reliable { // a reliable payload has one frame
 		p.limits.decoded.Spend(a.since, p.limits.decoding, float64(b.dec.Decoded()*b.frameSize))
 	}
 	p.noteAck(b)
 	if err != nil {
 		b.undecoded++
 		p.dropPayload(b, a.at, reason(err), true)
-		if a.reliable { // each frame refers to the one before: none after it can be decoded
+		if a.reliable { // each frame refers to the one before, so no later frame can be decoded
 			p.violate(malformedFrame)
 		}
 		return
@@ -192,7 +193,7 @@ func (p *Player) receivePayload(payload []byte, a *arrival) {
 	}
 	b.markRecovered(frames, number)
 	b.newest, b.undecoded = max(b.newest, number), 0
-	delivered := 0 // frames, which are moved to the front
+	delivered := 0 // number of delivered frames, which are moved to the front
 	for i := range frames {
 		missed, err := p.deliver(b, &frames[i], a)
 		switch {
@@ -234,7 +235,7 @@ const messagesExceeded = "messages of more than %v KiB a second"
 const queueExceeded = "the calls for Poll exceed QueueBytes, %d"
 
 // deliver delivers a frame. It returns the number of frames before it that are newly known to be
-// missed. If the frame is dropped, it counts that.
+// missed. If the frame is dropped, deliver counts it as dropped and missed.
 func (p *Player) deliver(b *binding, d *rpcdelta.Delivery, a *arrival) (missed uint64, err error) {
 	missed = d.Missed
 	if !d.Late {
@@ -258,8 +259,8 @@ func (p *Player) deliver(b *binding, d *rpcdelta.Delivery, a *arrival) (missed u
 	return missed, err
 }
 
-// count counts the delivered frames of a payload, and the payload unless size is 0: then it was not
-// used to its end.
+// count counts the delivered frames of a payload, and the payload. size is the size of the payload
+// in bytes. It is 0 if a frame of the payload ended the session; then the payload is not counted.
 func (p *Player) count(b *binding, frames []rpcdelta.Delivery, size int, a *arrival) {
 	p.delivered.Add(uint64(len(frames)))
 	c := b.counts
@@ -291,7 +292,7 @@ func (p *Player) count(b *binding, frames []rpcdelta.Delivery, size int, a *arri
 	st.Bytes += uint64(size)
 }
 
-// receiveRequest handles a message Request.
+// receiveRequest handles a request of the client, or its cancellation.
 func (p *Player) receiveRequest(b []byte, a *arrival) {
 	k, id, body, err := message.ParseRequest(b)
 	switch {
@@ -341,8 +342,8 @@ func (p *Player) cancelRequest(id uint32) {
 	}
 }
 
-// receiveMessage calls f with a message of the game, where handlers run. On the reliable channel
-// none may be missing: if one is dropped, the session ends.
+// receiveMessage calls f with a message of the game, on the goroutine of the handlers. If it drops
+// a reliable message, the session ends, because no message of that channel may be missing.
 func (p *Player) receiveMessage(b []byte, a *arrival, f func(*Player, []byte)) {
 	s, exceed := p.server, p.exceed
 	if !a.reliable {
@@ -377,8 +378,8 @@ func (p *Player) receiveMessage(b []byte, a *arrival, f func(*Player, []byte)) {
 	}
 }
 
-// receiveReply handles the client's reply to the offer of a world. It returns false if no client
-// sends it.
+// receiveReply handles the client's reply to the offer of a world. It returns false if the reply is
+// malformed or answers no offer.
 func (p *Player) receiveReply(b []byte, a *arrival) bool {
 	worlds := p.streams.Load()
 	world, why, offered, err := worlds.Explained(b)

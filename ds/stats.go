@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Drop is a reason for which something that was received was not delivered.
+// Drop is the reason why a received message, payload or frame was not delivered.
 type Drop uint8
 
 // The reasons. Each is a value of the label "reason" in metrics.
@@ -22,15 +22,15 @@ const (
 	Desync                      // the baseline is another frame on the client
 	Late                        // a newer frame was received before
 	Duplicate                   // the frame was received before
-	Malformed                   // no client with this schema sends it
+	Malformed                   // no correct client sends it
 	UnknownRPC                  // the RPC is not bound, or there is no Config.OnMessage
-	QueueFull                   // too much waits for Poll, see Config.Limits.QueueBytes
+	QueueFull                   // the queue for Poll is full, see Config.Limits.QueueBytes
 	RateLimited                 // above the player's rate limit, see Config.Limits.RateSlack
 	Rejected                    // the game's validator rejected the frame, see [Validate]
 	LateForTick                 // the frame's tick is over, see [JitterBuffer]
 	Discarded                   // the jitter buffer is full, or was resynced
 	Kicked                      // the session was ended by Kick or by a panic of a handler
-	InvalidAck                  // an ack of something that was never sent
+	InvalidAck                  // an ack of a message that was never sent
 	AheadOfTime                 // the player's calls are ahead of time, see [TimeCheck]
 	drops
 )
@@ -51,8 +51,8 @@ type errDrop Drop
 
 func (e errDrop) Error() string { return "ds: frame dropped: " + Drop(e).String() }
 
-// reason returns the reason of an error of a decoder or a sink. The first reasons are those of the
-// decoder, in order.
+// reason returns the Drop for an error of a decoder or a sink. The first values of Drop correspond
+// to the decoder's errors, in this order.
 func reason(err error) Drop {
 	if d, ok := errors.AsType[errDrop](err); ok {
 		return Drop(d)
@@ -93,10 +93,10 @@ type Stats struct {
 }
 
 // WireRatio returns the wire ratio of an RPC on the unreliable channel, or of all RPCs together if
-// rpc is "": all bits in both directions, including acks and all headers down to IP, relative to
-// the same frames bit-packed, each in an encrypted datagram of its own. Datagrams that were lost on
-// the way to the server count with the mean size of the others. The RPCs share the acks in
-// proportion to their datagrams. It is 0 if there were no frames.
+// rpc is "": all bits in both directions, including acks and all headers down to IP, divided by the
+// bits of the same frames if each were bit-packed and sent in an encrypted datagram of its own.
+// Datagrams that were lost on the way to the server count with the mean size of the others. The
+// RPCs share the acks in proportion to their datagrams. It is 0 if there were no frames.
 func (s *Stats) WireRatio(rpc string) float64 {
 	var up, datagrams, all, full uint64
 	for i := range s.RPCs {
@@ -128,18 +128,19 @@ type RPCStats struct {
 	rpcdelta.Stats
 	// Messages and Bytes count the payloads with new frames, headers included.
 	Messages, Bytes uint64
-	// Coalesced counts those of these payloads that were not the first of their datagram.
-	// CoalescedBytes counts the bytes that coalescing added to the datagrams besides the payloads.
+	// Coalesced counts the payloads that were not the first in their datagram. CoalescedBytes
+	// counts the bytes of their datagrams for coalescing, in addition to the payloads.
 	Coalesced, CoalescedBytes uint64
 	// AEADBytes is the AEAD overhead of the datagrams. Coalesced payloads add none. Over the
 	// reliable channel it is an estimate of one datagram per payload.
 	AEADBytes uint64
-	// Missed counts frames that were never delivered, lost or dropped, as far as later frames show.
+	// Missed counts frames that were lost or dropped. A frame is counted when a later one is
+	// delivered, and no longer once it arrives late.
 	Missed uint64
 	// PriorFallbacks counts bindings whose prior the server did not have.
 	PriorFallbacks uint64
-	// LateFrames counts the delivered frames that arrived after newer ones, also those that were
-	// delivered in sequence nevertheless because the newer ones waited; see client.DelayPolicy.
+	// LateFrames counts the delivered frames that arrived after newer ones. It includes frames that
+	// were delivered in sequence because the newer ones waited for them; see client.DelayPolicy.
 	LateFrames uint64
 	// Recovered counts the delivered frames with [Frame.Redundant].
 	Recovered uint64
@@ -166,9 +167,10 @@ func (st *RPCStats) WireBytes() uint64 {
 	return st.Bytes + st.CoalescedBytes + st.AEADBytes + st.Datagrams()*(header+endpoint.IPSize)
 }
 
-// FullWireBytes returns the bytes of all frames that were sent if each were bit-packed and in an
-// encrypted datagram of its own, with a header of 3 bytes, a tag of 16, UDP and IPv4 whatever the
-// suite. Missed frames count with the mean size of the delivered ones.
+// FullWireBytes returns the size that all sent frames would have if each were bit-packed and sent
+// in an encrypted datagram of its own. Whatever the suite, a datagram has a header of 3 bytes, a
+// tag of 16 bytes, and the headers of UDP and IPv4. Missed frames count with the mean size of the
+// delivered ones.
 func (st *RPCStats) FullWireBytes() uint64 {
 	n := st.Frames()
 	if n == 0 {
@@ -216,15 +218,15 @@ func addDrops(sum, more *[drops]uint64) {
 
 // AckStats counts acks, and the reports on jitter buffers that are sent with them.
 type AckStats struct {
-	// Messages is the number of datagrams with acks alone, AEADBytes their AEAD overhead.
+	// Messages is the number of datagrams with nothing but acks, AEADBytes their AEAD overhead.
 	// Piggybacked is the number of datagrams that contained acks and a message of a world.
 	Messages, AEADBytes, Piggybacked uint64
 	// Bytes is the size of all acks, with the type and length of their message, without headers.
 	Bytes uint64
 }
 
-// WireBytes returns the bytes of the datagrams with acks alone, including AEAD overhead and all
-// headers down to IP, and of piggybacked acks without headers.
+// WireBytes returns the size of the datagrams with nothing but acks, including AEAD overhead and
+// all headers down to IP, plus the size of the piggybacked acks, without headers.
 func (a AckStats) WireBytes() uint64 {
 	return a.Bytes + a.AEADBytes + a.Messages*(endpoint.HeaderSize+endpoint.IPSize)
 }
@@ -245,20 +247,20 @@ type BufferStats struct {
 	// Repeated counts the missing ticks for which the last frame was repeated.
 	Released, Missing, Dry, Repeated uint64
 	// Late counts frames that arrived after their tick, Early frames for which there was no room.
-	// Resyncs counts how often the release times were set again, Discarded the frames that resyncs
-	// discarded.
+	// Resyncs counts how often the buffer reset its release times, Discarded the frames that were
+	// discarded then.
 	Late, Early, Discarded, Resyncs uint64
 	// Held is the number of frames that wait now.
 	Held int
-	// Slack is the smoothed time from a frame's arrival to its release. Target is the slack at
-	// which the buffer aims. For several buffers, both are means.
+	// Slack is the smoothed time from a frame's arrival to its release. Target is the slack that
+	// the buffer aims for. For several buffers, both are means.
 	Slack, Target time.Duration
-	// Rate is the rate of the ticks, as measured by the calls of Poll: 1 if they are as fast as
-	// Config.TickHz says. For several buffers, it is the mean.
+	// Rate is the measured rate of the calls of Poll, relative to Config.TickHz. For several
+	// buffers, it is the mean.
 	Rate float64
 }
 
-// add adds the counts of o, and its present state if o has buffers.
+// add adds the counts of o and, if o is a buffer, includes its current state in the means.
 func (s *BufferStats) add(o *BufferStats) {
 	s.Released += o.Released
 	s.Missing += o.Missing
@@ -282,8 +284,8 @@ func (s *BufferStats) add(o *BufferStats) {
 // counts are the counters of a shard for one RPC on one channel. The shard's goroutine counts the
 // frames of a batch of datagrams without a lock, and publishes them at the end of the batch.
 type counts struct {
-	fresh  RPCStats // not published; of the shard's goroutine
-	listed bool     // is in shard.unpublished
+	fresh  RPCStats // not published yet; owned by the shard's goroutine
+	listed bool     // the counts are in shard.unpublished
 
 	mu    sync.Mutex
 	total RPCStats

@@ -20,8 +20,8 @@ import (
 
 const defaultTickHz = 60
 
-// ErrNotReady is returned if the client has not subscribed to the world, or if the client does not
-// have the world's initial state yet.
+// ErrNotReady means that the client has not subscribed to the world, or has not received the
+// world's initial state yet.
 var ErrNotReady = replication.ErrNotReady
 
 var errUncommitted = errors.New("ds: the tick is not committed: call Commit before Send of a stream")
@@ -35,18 +35,19 @@ type WorldConfig[T any] struct {
 	// other ticks. It is also the maximum number of acks per second from each client. 0.1 to
 	// TickHz, which is the default.
 	SendHz float64
-	// Spread is the time over which Send spreads the datagrams to the players, so that they are no
-	// burst that overflows queues: the first player's leave at once, and each other player's at the
-	// same time of every tick. Up to 1/SendHz; default half of that. If it is negative, all leave
-	// at once.
+	// Spread is the time over which Send spreads the datagrams to the players, to avoid a burst
+	// that overflows queues. The first player's datagrams leave at once, and those of each other
+	// player with the same delay in every tick. Up to 1/SendHz; default half of that. If Spread is
+	// negative, all leave at once.
 	Spread time.Duration
 	// Initial puts the initial state, in ascending order of ids: the objects of a level. The first
-	// snapshots are coded against it. A client with the same client.SnapshotConfig.Initial receives
-	// nothing of it; other clients receive it before the first snapshot, over the reliable channel.
+	// snapshots are coded against it. A client with the same client.SnapshotConfig.Initial does not
+	// receive it; other clients receive it before the first snapshot, over the reliable channel.
 	// Nil means an empty state.
 	Initial func(put func(id uint16, generation uint8, v *T) error) error
-	// Areas makes a world of which each player sees some areas: see [World.Put] and
-	// [SnapshotStream.See]. Such a world has no Initial, and is not sent as state.
+	// Areas enables areas of interest: each player receives only the objects in the areas that it
+	// sees. See [World.Put] and [SnapshotStream.See]. Such a world has no Initial, and cannot be
+	// offered with OfferState.
 	Areas bool
 	// EnterBytes is the number of bytes per message for objects that enter a player's view, with
 	// Areas: if many enter at once, they are spread over ticks. One message may exceed it by the
@@ -71,9 +72,9 @@ const (
 //	}
 //	n, err := w.Send()
 //
-// Call all of it in each tick of the game: Send sends at most WorldConfig.SendHz ticks a second. A
-// tick that is not sent costs its Puts, and nothing else: it has no influence on how many messages
-// arrive, nor on their sizes. A game that sends to each player by itself ends a tick with Commit,
+// Make all these calls in each tick of the game: Send sends at most WorldConfig.SendHz ticks a
+// second. A tick that is not sent costs only the time of its Puts. It does not change the number or
+// the sizes of the messages. A game that sends to each player by itself ends a tick with Commit,
 // and calls Send of the players' streams.
 //
 // Put quantizes each object once, and again only if its value changes. A player to whom
@@ -89,7 +90,7 @@ type World[T any] struct {
 // served is a world independent of its type of objects.
 type served struct {
 	joining  sync.Mutex
-	server   atomic.Pointer[Server] // nil until the world belongs to a server; set with joining locked
+	server   atomic.Pointer[Server] // nil until the world belongs to a server; written with joining locked
 	world    *replication.World
 	ticks    *tickClock
 	spreader *spreader
@@ -101,7 +102,7 @@ func (w *served) stats() session.ReplicationStats {
 	return st
 }
 
-// join adds the world to a server, unless it belongs to that already.
+// join adds the world to a server, unless it already belongs to that server.
 func (w *served) join(s *Server) error {
 	if w.server.Load() == s {
 		return nil
@@ -214,7 +215,7 @@ func NewWorld[T any](s *Server, name string, cfg WorldConfig[T]) (*World[T], err
 // tick 0 at WorldConfig.TickHz is an error: it is most likely a time in another unit.
 //
 // Clients play at the rate at which ticks begin, measured over the last seconds, from a quarter to
-// twice WorldConfig.TickHz. The rate is in Stats; an [Event] tells when it leaves 1 ± 0.05. A
+// twice WorldConfig.TickHz. The rate is in Stats; an [Event] reports when it leaves 1 ± 0.05. A
 // server that was overloaded skips the ticks that it missed, or runs them at once, so that the
 // world does not fall behind.
 func (w *World[T]) Begin(tick uint64) error {
@@ -253,9 +254,9 @@ type ObjectType[T any] struct {
 }
 
 // AddType adds a type of objects to a world with WorldConfig.Areas, before its first tick and its
-// first offer. Clients receive them with those of the world, and subscribe to both: see
-// client.NewObjectType. Each type has ids of its own. Fields that only one player must know are
-// those of a type of objects that are put into an area that only this player sees.
+// first offer. Clients receive its objects together with those of the world, and declare the type
+// when they subscribe: see client.NewObjectType. Each type has ids of its own. For fields that only
+// one player may know, add a type, and put its objects into an area that only this player sees.
 func AddType[T, W any](w *World[W], name string) (*ObjectType[T], error) {
 	typ, err := snapshot.Compile[T](name)
 	if err != nil {
@@ -302,7 +303,7 @@ func (w *World[T]) Send() (int, error) {
 // Stats returns the counts of all players.
 func (w *World[T]) Stats() session.ReplicationStats { return w.stats() }
 
-// SnapshotStream is a [World] as one player receives it, as snapshots.
+// SnapshotStream replicates a [World] to one player as snapshots.
 type SnapshotStream struct{ playerStream }
 
 // Offer offers the world to a player as snapshots, in Config.Joined for example. The world
@@ -310,9 +311,9 @@ type SnapshotStream struct{ playerStream }
 // A repeated offer returns the same stream.
 func (w *World[T]) Offer(p *Player) (*SnapshotStream, error) { return w.offer(p) }
 
-// See sets the areas of which the player sees the objects from now on, by descending priority, in
-// place of those before. If many objects enter the view at once, those of the first areas are sent
-// first. Clients forget objects that leave the view. It has no effect without WorldConfig.Areas.
+// See replaces the areas whose objects the player sees. They are listed by descending priority. If
+// many objects enter the view at once, those of the first areas are sent first. Clients forget
+// objects that leave the view. It has no effect without WorldConfig.Areas.
 func (s *SnapshotStream) See(areas ...area.ID) { s.stream.See(areas) }
 
 // playerStream is the common part of the streams of both codecs.
@@ -353,9 +354,9 @@ func (s playerStream) Stats() session.ReplicationStats { return s.stream.Stats()
 // RTT returns the player's round-trip time.
 func (s playerStream) RTT() time.Duration { return s.stream.RTT() }
 
-// Viewer returns what the server knows of how old the world is that the player sees, and of which
-// ticks its client shows, at the server time now, which is the time since tick 0 at
-// WorldConfig.TickHz: see [rewind.History.Seen]. The game sets Waited and Delay.
+// Viewer estimates the age of the world that the player sees, and the ticks that its client shows,
+// for [rewind.History.Seen]. now is the server time: the time since tick 0 at WorldConfig.TickHz.
+// The game sets Waited and Delay.
 func (s playerStream) Viewer(now time.Duration) rewind.Viewer {
 	v := rewind.Viewer{RTT: s.player.conn.RTT(), MinRTT: s.player.conn.MinRTT()}
 	v.Rate, v.Unsettled = s.of.ticks.viewer(time.Now())
@@ -433,8 +434,8 @@ func (s *StateStream) Prioritize(id uint16, priority float64) error {
 	return s.stream.State(func(snd *istatesync.Sender) error { return snd.Prioritize(id, priority) })
 }
 
-// AddInputs adds the inputs of all players in a tick, in the game's own bytes and by ascending
-// player: what the client needs to simulate the tick. They are repeated until they are acked, but
+// AddInputs adds the inputs of all players in a tick, by ascending player, which the client needs
+// to simulate the tick. The game chooses their format. They are repeated until they are acked, but
 // at most for StateConfig.InputTicks ticks. The ticks are those of the world and must ascend. A
 // tick may have inputs whether or not its state is sent. AddInputs returns an error if the inputs
 // are invalid.
