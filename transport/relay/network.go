@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// maxClients is the number of clients for each of two generations of which a server remembers
-	// the proxy. For any other client it uses the proxy that it heard last.
+	// maxClients is the maximum number of clients in each of two generations whose proxy a server
+	// remembers. For any other client it uses the proxy from which it last received.
 	maxClients = 1 << 15
-	// warnInterval is the time between two records of datagrams that are no envelopes.
+	// warnInterval is the minimum time between two log records of datagrams that are no envelopes.
 	warnInterval = time.Minute
 )
 
@@ -57,16 +57,16 @@ type conn struct {
 	transport.PacketConn
 	link *Link
 	log  *slog.Logger
-	// The following are of ReadFrom and ReadBatch.
+	// The following fields are used by ReadFrom and ReadBatch only.
 	in       [MaxDatagram + MaxOverhead]byte
-	rejected int       // datagrams since the last record
-	warned   time.Time // when that was made
+	rejected int       // rejected datagrams since the last log record
+	warned   time.Time // time of the last log record
 
 	mu   sync.Mutex // guards the following
 	out  [MaxDatagram + MaxOverhead]byte
-	last route // of the proxy that was heard last
-	// When clients is full it becomes older, whose entries are discarded the next time unless they
-	// were used.
+	last route // route of the newest envelope
+	// Routes by client. When clients is full, it becomes older, and the entries of the previous
+	// older that were not used since are discarded.
 	clients, older map[netip.AddrPort]route
 }
 
@@ -88,8 +88,8 @@ func (c *conn) ReadFrom(p []byte) (int, netip.AddrPort, error) {
 	return copy(p, datagram), client, nil
 }
 
-// open returns the client and the datagram of an envelope, or the source of any other datagram and
-// nothing.
+// open returns the client and the datagram of an envelope. For any other datagram it returns its
+// source and nil.
 func (c *conn) open(from netip.AddrPort, local netip.Addr, b []byte) (netip.AddrPort, []byte) {
 	e, ok := c.link.Open(ToServer, from, b)
 	if !ok {
@@ -168,7 +168,7 @@ type batchConn struct {
 	in, out []transport.Datagram // out is guarded by the lock
 
 	single sync.Mutex
-	one    [1]transport.Datagram // of WriteTo
+	one    [1]transport.Datagram // argument of WriteBatch in WriteTo
 }
 
 // ReadBatch implements transport.BatchConn.

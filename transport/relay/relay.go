@@ -1,10 +1,10 @@
-// Package relay connects servers with a UDP proxy in front of them. Such a proxy has no keys of
-// sessions or tokens. It finds the server of a datagram by what clients send in clear: [Route] and
-// [ServerID]. examples/proxy is a complete one.
+// Package relay connects servers with a UDP proxy in front of them. Such a proxy does not know the
+// keys of sessions and tokens. It determines the server of a datagram from unencrypted fields:
+// [Route] and [ServerID]. examples/proxy is a complete proxy.
 //
 // Between proxy and server, each datagram is in an [Envelope] with the client's address, which a
-// [Link] authenticates by a key that both have. So the limits of a server per network, its cookies
-// and path migration use the addresses of clients. A server sets ds.Config.Network to a
+// [Link] authenticates with a key that both share. The server's limits per network, its cookies and
+// path migration therefore use the addresses of clients. A server sets ds.Config.Network to a
 // [Network].
 //
 // An envelope is authentic only between a server and the address of the proxy for which it was
@@ -35,7 +35,7 @@ const (
 // Direction is the direction of an envelope.
 type Direction uint8
 
-// The directions. An envelope of one is not accepted in the other.
+// The directions. An envelope is accepted only in its own direction.
 const (
 	ToServer Direction = iota
 	ToClient
@@ -48,10 +48,11 @@ type Envelope struct {
 	Proxy netip.AddrPort
 	// Client is the address of the client.
 	Client netip.AddrPort
-	// Mark is any number that a proxy chooses. A server returns the one of the client's envelope
-	// that arrived last, or 0 if it knows none. So a proxy recognizes old envelopes.
+	// Mark is a number that the proxy chooses. The server copies it from the client's newest
+	// envelope to its own envelopes for that client; it is 0 if the server has none. The proxy can
+	// thereby detect old envelopes.
 	Mark uint64
-	// Datagram is what the client sent or is to receive.
+	// Datagram is the datagram that the client sent or that it shall receive.
 	Datagram []byte
 }
 
@@ -60,16 +61,16 @@ type Link struct {
 	mu    sync.Mutex
 	mac   hash.Hash
 	sum   [sha256.Size]byte
-	bound [1 + 1 + 16 + 2]byte // what is authenticated before an envelope
+	bound [1 + 1 + 16 + 2]byte // scratch for the direction and the proxy's address
 }
 
-// NewLink returns a link with a secret key, the same at all ends.
+// NewLink returns a link with the secret key that the proxies and servers share.
 func NewLink(key [32]byte) *Link { return &Link{mac: hmac.New(sha256.New, key[:])} }
 
-// Append appends an envelope, at most [MaxOverhead] bytes longer than its datagram: the client's
-// address: family u8, 4 or 6, IP address, port u16; mark u64; the datagram; 16 bytes of
-// HMAC-SHA-256 over the direction u8, the proxy's address in the same format, and everything
-// before. Integers are little-endian.
+// Append appends an envelope, at most [MaxOverhead] bytes longer than its datagram. Its format is
+// the client's address (family u8, 4 or 6; IP address; port u16), the mark as u64, the datagram,
+// and a MAC: the first 16 bytes of HMAC-SHA-256 over the direction as u8, the proxy's address in
+// the same format, and the envelope up to the MAC. Integers are little-endian.
 func (l *Link) Append(dst []byte, d Direction, e Envelope) []byte {
 	n := len(dst)
 	dst = appendAddr(dst, e.Client)
@@ -91,8 +92,9 @@ func appendAddr(dst []byte, at netip.AddrPort) []byte {
 	return binary.LittleEndian.AppendUint16(dst, at.Port())
 }
 
-// Open returns an envelope, whose datagram shares the memory of b. It reports false if the envelope
-// is not authentic, of another direction, or for another address of the proxy.
+// Open authenticates and returns an envelope, whose datagram shares the memory of b. It reports
+// false if the envelope is not authentic, of another direction, or for another address of the
+// proxy.
 func (l *Link) Open(d Direction, proxy netip.AddrPort, b []byte) (e Envelope, ok bool) {
 	size, end := 1+4+2, len(b)-macSize
 	if len(b) > 0 && b[0] == 6 {
@@ -133,17 +135,17 @@ func Route(datagram []byte) (route []byte, ok bool) {
 	return h.Route, true
 }
 
-// ServerID returns the server id of a datagram with a connection id: the ServerID of ds.Transport
-// at the server that the datagram is for. It reports false for any other datagram.
+// ServerID returns the server id of a datagram with a connection id. It is the ServerID of
+// ds.Transport at the destination server. It reports false for any other datagram.
 func ServerID(datagram []byte) (id uint16, ok bool) {
 	h, err := wire.ParseHeader(datagram)
 	return wire.ServerOf(h.ID), err == nil && h.Long
 }
 
-// Established reports whether a datagram of a server shows that the server has validated the
-// client's address: if it is a welcome, or encrypted and no challenge. A proxy then learns which
-// server the address uses. It remembers nothing of other datagrams, whose address may be that of
-// somebody else: a server sends challenges to validate an address.
+// Established reports whether a datagram from a server proves that the server has validated the
+// client's address. Welcomes do, and all encrypted datagrams except challenges. A proxy should
+// store the server of an address only after such a datagram, because a challenge may be sent to an
+// address that does not belong to the client.
 func Established(datagram []byte) bool {
 	if h, err := wire.ParseHeader(datagram); err == nil {
 		return h.Kind != wire.ChallengeKind

@@ -39,7 +39,7 @@ type Config struct {
 	Seed uint64
 }
 
-// Validate returns an error that names the field whose value makes no sense, or nil.
+// Validate returns an error that names the invalid field, or nil.
 func (c Config) Validate() error {
 	switch {
 	case c.Delay < 0:
@@ -82,14 +82,14 @@ type Link struct {
 	cfg  Config
 	rng  *rand.Rand
 	bad  bool          // in the state of the chain that loses packets
-	last time.Duration // when the previous packet arrives without jitter
+	last time.Duration // arrival of the previous packet without its jitter
 
 	bottleneck *bottleneck
 }
 
 // bottleneck is the queue of a link or of several.
 type bottleneck struct {
-	free time.Duration // when it is empty
+	free time.Duration // time at which the queue is empty
 }
 
 // NewLink returns a link, or the error of [Config.Validate].

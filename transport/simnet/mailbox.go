@@ -28,7 +28,7 @@ type packet struct {
 type mailbox struct {
 	clock   clock
 	changed chan struct{} // contains a token if take has to check again
-	timer   *time.Timer   // of take
+	timer   *time.Timer   // wakes take at the next arrival or the deadline
 
 	mu       sync.Mutex
 	mail     schedule[packet]
@@ -40,7 +40,7 @@ func newMailbox(c clock) *mailbox {
 	return &mailbox{clock: c, changed: make(chan struct{}, 1), timer: newTimer(), deadline: forever}
 }
 
-// put adds a copy of data that arrives at that time. If the mailbox is full or closed, the packet
+// put adds a copy of data that arrives at the time at. If the mailbox is full or closed, the packet
 // is lost.
 func (m *mailbox) put(at time.Duration, addr netip.AddrPort, data []byte) {
 	m.mu.Lock()
@@ -53,8 +53,8 @@ func (m *mailbox) put(at time.Duration, addr netip.AddrPort, data []byte) {
 }
 
 // take waits for the next packet. It returns os.ErrDeadlineExceeded at the deadline, and
-// net.ErrClosed when the mailbox is closed and there is no packet left. The packet's data goes back
-// to buffers.
+// net.ErrClosed when the mailbox is closed and there is no packet left. The caller returns the
+// packet's data to buffers.
 func (m *mailbox) take() (packet, error) {
 	for {
 		p, wait, err := m.poll()

@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-const firstPort = 49152 // the first for port 0
+const firstPort = 49152 // first port that replaces port 0
 
 // Network is a network in memory. Each ordered pair of addresses has a link of its own. Its
 // [transport.PacketConn]s block on channels and timers only, so under testing/synctest it uses the
@@ -23,9 +23,11 @@ type Network struct {
 
 	mu       sync.Mutex
 	up, down Config
-	shared   *[2]bottleneck // of all links up and of all links down; nil if each has its own
+	// shared contains the queue of all links with the configuration up, and that of all with down.
+	// It is nil if each link has its own queue.
+	shared   *[2]bottleneck
 	flows    map[[2]netip.AddrPort]flow
-	bound    map[netip.AddrPort][]*endpoint // several if they are shards
+	bound    map[netip.AddrPort][]*endpoint // by public address; several are shards
 	port     uint16
 	arrivals []time.Duration
 }
@@ -80,7 +82,8 @@ func (n *Network) ShareBottleneck() {
 	n.shared = new([2]bottleneck)
 }
 
-// ListenPacket binds addr, "ip:port". An empty or unspecified ip is 127.0.0.1, port 0 a free one.
+// ListenPacket binds addr, "ip:port". An empty or unspecified ip selects 127.0.0.1, and port 0 a
+// free port.
 func (n *Network) ListenPacket(addr string) (transport.PacketConn, error) {
 	pcs, err := n.ListenShards(addr, 1)
 	if err != nil {
@@ -148,7 +151,7 @@ func (n *Network) freePort(ip netip.Addr) netip.AddrPort {
 	}
 }
 
-// parse reads an address to listen on.
+// parse parses an address to listen on.
 func parse(addr string) (netip.AddrPort, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -168,7 +171,7 @@ func parse(addr string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(ip, a.Port()), nil
 }
 
-// send carries a packet over its link.
+// send sends a packet over the link from e to an address.
 func (n *Network) send(e *endpoint, to netip.AddrPort, data []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
