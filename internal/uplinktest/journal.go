@@ -9,8 +9,9 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 )
 
-// Journal is a handler that checks its frames: each value is the quantized one that was sent under
-// its number, once and in order, and the counts of missed frames add up.
+// Journal contains a handler that checks its frames: each has the quantized value that was sent
+// with its number, no number occurs twice, frames that are not late are in order, and the counts of
+// missed frames are correct.
 type Journal struct {
 	t    testing.TB
 	salt uint64
@@ -37,7 +38,7 @@ func (l Log) Frames() uint64 { return uint64(len(l.seen)) }
 // Seen returns the numbers of the delivered frames in ascending order.
 func (l Log) Seen() []uint64 { return slices.Sorted(maps.Keys(l.seen)) }
 
-// NewJournal returns a journal of frames that are MoveAt of this salt.
+// NewJournal returns a journal of calls whose arguments are MoveAt(salt, number).
 func NewJournal(t testing.TB, salt uint64) *Journal {
 	return &Journal{t: t, salt: salt, quantizer: NewQuantizer(), byPlayer: map[*ds.Player]*Log{}}
 }

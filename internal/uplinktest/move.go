@@ -10,7 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Move has arguments of most kinds.
+// Move is the argument of an RPC with fields of most kinds.
 type Move struct {
 	State
 	Payload []byte `uplink:"max=48"`
@@ -64,7 +64,7 @@ type Quantizer struct {
 func NewQuantizer() *Quantizer {
 	typ, err := schema.Compile[Move]("Move", 0)
 	if err != nil {
-		panic(err) // Move is a constant
+		panic(err) // the fields of Move are valid
 	}
 	return &Quantizer{typ: typ, frame: typ.Schema().NewFrame()}
 }

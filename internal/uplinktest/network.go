@@ -22,8 +22,8 @@ type Network struct {
 	mute  map[netip.AddrPort]bool
 }
 
-// NewNetwork returns a network with these links from clients and to them, and logs their seeds.
-// Call it inside the synctest bubble.
+// NewNetwork returns a network whose links from clients are configured by up, and those to clients
+// by down. It logs the seeds. Call it inside the synctest bubble.
 func NewNetwork(t testing.TB, up, down simnet.Config) *Network {
 	t.Helper()
 	t.Logf("links up %+v, down %+v", up, down)
@@ -68,8 +68,8 @@ func (n *Network) Crash(t testing.TB, addr string) {
 	}
 }
 
-// Socket returns the first socket that is bound to addr, or nil. What a test sends from it is not
-// watched.
+// Socket returns the first socket that is bound to addr, or nil. Watch does not observe the
+// datagrams that a test sends from it.
 func (n *Network) Socket(addr netip.AddrPort) transport.PacketConn {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -86,7 +86,7 @@ func (n *Network) Watch(f func(from, to netip.AddrPort, b []byte)) {
 	n.watch = f
 }
 
-// Mute loses everything that is sent from addr, until it is called again with false.
+// Mute drops all datagrams that are sent from addr while mute is true.
 func (n *Network) Mute(addr string, mute bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *socket) WriteTo(b []byte, to netip.AddrPort) (int, error) {
 	return s.PacketConn.WriteTo(b, to)
 }
 
-// Kinds of datagrams that tests look for; docs/spec/datagrams.md defines all.
+// Kinds of datagrams that tests use; docs/spec/datagrams.md defines all kinds.
 const (
 	DataKind     = 0
 	ReliableKind = 1

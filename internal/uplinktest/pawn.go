@@ -6,7 +6,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Pawn is a movement call of 20 components, as a shooter's has them.
+// Pawn is a movement call with 20 components, typical of a shooter.
 type Pawn struct {
 	Time         float64        `uplink:"resolution=0.001"`
 	Acceleration schema.Vec3    `uplink:"resolution=0.1"`

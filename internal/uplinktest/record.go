@@ -19,14 +19,14 @@ func (r *Record) Write(b []byte) (int, error) {
 	return r.buf.Write(b)
 }
 
-// String returns what was written.
+// String returns the text written so far.
 func (r *Record) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.buf.String()
 }
 
-// Count returns how often a text was written.
+// Count returns the number of occurrences of a text.
 func (r *Record) Count(text string) int { return strings.Count(r.String(), text) }
 
 // Lines returns the lines that contain a text.

@@ -25,14 +25,14 @@ func Main(m *testing.M) {
 // Must ends the test if err is not nil.
 func Must(t testing.TB, err error) {
 	if err != nil {
-		t.Helper() // here, since it looks up its caller
+		t.Helper() // only on failure, because looking up the caller is slow
 		t.Fatal(err)
 	}
 }
 
-// Await waits until ready reports true. Tests of processes, sockets and browsers wait with it for a
-// state, however busy the machine is. After two minutes it fails with what, and state, which may be
-// nil, as it is then.
+// Await waits until ready returns true, for tests of processes, sockets and browsers, whose
+// duration depends on the load of the machine. After two minutes it fails the test. The failure
+// contains what and the result of state, which may be nil.
 func Await(t testing.TB, what string, ready func() bool, state func() any) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !ready(); time.Sleep(10 * time.Millisecond) {
@@ -79,7 +79,8 @@ func Dial(t testing.TB, n transport.Network, cfg client.Config) *client.Conn {
 	return conn
 }
 
-// Wait returns the policy with which frames at a rate wait for that many later ones.
+// Wait returns a policy with which a frame may wait for the given number of later frames at the
+// rate.
 func Wait(frames int, rateHz float64) client.DelayPolicy {
 	return client.DelayPolicy{MaxBatchDelay: time.Duration(float64(frames) / rateHz * float64(time.Second))}
 }

@@ -76,19 +76,19 @@ func (b *Browser) call(method string, params object, result any) {
 	}
 }
 
-// remote is a value in the page.
+// remote is a JavaScript value of the page.
 type remote struct {
 	Value       json.RawMessage
 	Description string
 }
 
-// exception is an exception in the page.
+// exception is a JavaScript exception of the page.
 type exception struct {
 	Text      string
 	Exception remote
 }
 
-// event is an event of the page, with the members of those that are used.
+// event is a DevTools event. It contains the members of all events that are used.
 type event struct {
 	ExceptionDetails exception
 	Type             string
@@ -122,7 +122,7 @@ func (b *Browser) hear(method string, e *event) {
 		if e.Name == "load" {
 			loaded := b.load(e.LoaderID)
 			select {
-			case <-loaded: // it is told again
+			case <-loaded: // already closed: the event is repeated
 			default:
 				close(loaded)
 			}
@@ -178,7 +178,7 @@ func (b *Browser) navigate(page string) {
 		b.t.Fatalf("%s: %s", page, document.ErrorText)
 	}
 	if document.LoaderID == "" {
-		return // a place in the same document
+		return // only the fragment of the URL changes: the document stays
 	}
 	b.mu.Lock()
 	loaded := b.load(document.LoaderID)
@@ -208,7 +208,7 @@ func (b *Browser) evaluate(js string, result any) error {
 	return json.Unmarshal(got.Result.Value, result)
 }
 
-// leaving has what errors contain if another page is loaded meanwhile.
+// leaving contains parts of the errors that occur while another page is loaded.
 var leaving = []string{"Cannot find context", "context was destroyed", "navigated or closed", "Promise was collected"}
 
 // Await waits until an expression is true, also across page loads.

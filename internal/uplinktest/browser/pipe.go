@@ -14,7 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 )
 
-// lifetime bounds the time of a browser.
+// lifetime is the time after which a browser is killed.
 const lifetime = 3 * time.Minute
 
 // object is an object of JSON.
@@ -26,7 +26,7 @@ type pipe struct {
 	ctx     context.Context
 	process *exec.Cmd
 	out     *os.File
-	session string // of the page, or "" to call the browser itself
+	session string // session id of the page, or "" to call the browser itself
 	ended   chan struct{}
 
 	mu      sync.Mutex

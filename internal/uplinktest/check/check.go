@@ -8,7 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 )
 
-// TB is the part of testing.TB that rapid.T has too.
+// TB is the common part of testing.TB and rapid.T.
 type TB interface {
 	Helper()
 	Fatal(args ...any)

@@ -26,14 +26,14 @@ type Target struct {
 	Seeds [][]byte
 	// Inputs is the number of random inputs per run in the gate.
 	Inputs int
-	// Generate returns a random input that is no mutation of another one. Half of the random inputs
-	// come from it, unless it is nil.
+	// Generate returns a random input that is not derived from another one. Half of the random
+	// inputs come from it, unless it is nil.
 	Generate func(r *rand.Rand) []byte
 	// Check parses an input and fails the test if the parser misbehaves. It must not modify the
 	// input.
 	Check func(t testing.TB, in []byte)
-	// Results returns what the parser makes of an input, in one line that the C++ target prints
-	// too. It may be nil.
+	// Results returns the results of the parser for an input as one line, which must be equal to
+	// that of the C++ target. It may be nil.
 	Results func(t testing.TB, in []byte) string
 }
 
@@ -119,7 +119,7 @@ func (x *Target) write(f *testing.F, file string, in []byte) {
 	}
 }
 
-// Hash is the hash of what a parser returned, in results: FNV-1a over numbers of 32 bits, low byte
+// Hash is the hash of the values that a parser returned: FNV-1a over 32-bit numbers, low byte
 // first.
 type Hash uint64
 
@@ -144,7 +144,7 @@ func Mutate(r *rand.Rand, inputs [][]byte) []byte {
 	return in
 }
 
-// edges are bytes at which comparisons often differ.
+// edges are boundary values of bytes: parsers often compare with them.
 var edges = []byte{0, 1, 2, 0x3f, 0x40, 0x7e, 0x7f, 0x80, 0x81, 0xc0, 0xfe, 0xff}
 
 // change returns an input with one change; other is another input.

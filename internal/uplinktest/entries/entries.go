@@ -8,11 +8,11 @@ import (
 
 const (
 	isReliable = 0x80
-	isLong     = 0x7f // two bytes with the length follow, low byte first
+	isLong     = 0x7f // length byte of a longer message: two bytes with the length follow, low byte first
 )
 
-// Of returns the entry of a message: a byte with its length and, as the high bit, whether it is
-// reliable, and the message, of which at most 65,535 bytes are used.
+// Of returns the entry of a message: a byte with its length, whose high bit is set if the message
+// is reliable, and the message, which is truncated to 65,535 bytes.
 func Of(message []byte, reliable bool) []byte {
 	message = message[:min(len(message), 1<<16-1)]
 	entry := []byte{byte(min(len(message), isLong))}

@@ -1,5 +1,5 @@
-// Package fakeconn has a connection that stores what is sent, for tests of replication at both
-// ends.
+// Package fakeconn implements a connection that stores the sent datagrams and messages, for tests
+// of replication at both ends.
 package fakeconn
 
 import (
@@ -13,14 +13,14 @@ import (
 
 // Conn is a connection with the AEAD overhead of transport.AES128GCM.
 type Conn struct {
-	Last      []byte    // the datagram or message sent last
-	Sent      [][]byte  // all of them, if Keep
+	Last      []byte    // last datagram or message sent
+	Sent      [][]byte  // all datagrams and messages sent, if Keep is set
 	Woken     time.Time // argument of the last Wake
 	Keep      bool
 	Full      bool // the reliable channel has no room
-	Stall     int  // segments that stay unacknowledged
+	Stall     int  // number of unacknowledged segments that Unacked returns
 	RoundTrip time.Duration
-	Back      time.Time // when the client was last heard after a silence
+	Back      time.Time // time that Returned returns: the client's first datagram after its last silence
 	// Processed is what AppendProcessed appends.
 	Processed []byte
 }

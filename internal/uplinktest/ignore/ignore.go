@@ -1,4 +1,4 @@
-// Package ignore has a handler for the ends of sessions that tests do not look at.
+// Package ignore implements a handler for sessions whose events a test does not check.
 package ignore
 
 import (

@@ -13,16 +13,16 @@ import (
 // Options configure a run. Only Buffer has defaults.
 type Options struct {
 	Hz       float64       // ticks and calls a second
-	Duration time.Duration // of play
+	Duration time.Duration // duration of the run
 	Settle   time.Duration // start of the measurement
 	Up, Down simnet.Config // links
 	Change   time.Duration // time at which the delay of both links changes; 0: never
 	Delay    time.Duration // delay of both links after Change
 	Drift    float64       // relative difference of the client's clock
-	Older    int           // redundant frames
+	Older    int           // redundant frames per payload
 	Ragged   time.Duration // maximum delay of a server tick
-	NoPace   bool          // without clock pacing
-	Buffer   jitter.Config // but for Interval
+	NoPace   bool          // disables clock pacing
+	Buffer   jitter.Config // Run sets its Interval
 	Seed     uint64
 }
 
@@ -31,7 +31,7 @@ type report struct {
 	rate          float64
 }
 
-// Result has the figures after Settle.
+// Result contains the measurements after Settle.
 type Result struct {
 	Ticks            int
 	Stats            jitter.Stats  // Missing, Late and Resyncs since Settle

@@ -3,5 +3,5 @@
 // Package race reports whether the race detector is enabled.
 package race
 
-// Enabled reports whether the race detector is enabled, which allocates.
+// Enabled reports whether the race detector is enabled. It makes tests allocate.
 const Enabled = false

@@ -38,9 +38,9 @@ const maxString = 9 // bytes
 
 func oneOf[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-// Object is the components of an object.
+// Object contains the components of an object and their speeds.
 type Object struct {
-	// Row is the components.
+	// Row contains the components, in the order of the schema.
 	Row []int32
 
 	schema *snapshot.Schema

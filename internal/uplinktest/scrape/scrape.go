@@ -72,7 +72,7 @@ func (f Families) Between(t *testing.T, series string, least, most float64) {
 	}
 }
 
-// Names of the metrics of an endpoint begin with Server or Client.
+// Prefixes of the names of the metrics of servers and clients.
 const (
 	Server = "uplink_ds_"
 	Client = "uplink_client_"

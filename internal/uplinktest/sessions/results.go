@@ -8,7 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 )
 
-// Word returns the word of golden sessions for the error of a decoder.
+// Word returns the word that stands for an error of a decoder in golden sessions.
 func Word(err error) string {
 	for word, target := range map[string]error{
 		"late": snapshot.ErrLate, "missing": snapshot.ErrBaselineMissing, "desync": snapshot.ErrDesync, "malformed": snapshot.ErrMalformed,
@@ -20,7 +20,7 @@ func Word(err error) string {
 	return "right"
 }
 
-// Result returns what a decoder makes of a message, in the line of results: the word for an error,
+// Result returns the result of decoding a message for the line of results: the word for an error,
 // or the hash.
 func Result(err error, h corpus.Hash) string {
 	if err != nil {

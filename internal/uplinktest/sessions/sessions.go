@@ -1,4 +1,4 @@
-// Package sessions reads golden sessions of objects, from which fuzz targets begin.
+// Package sessions reads golden sessions of objects, which are seeds of fuzz targets.
 package sessions
 
 import (
@@ -16,8 +16,8 @@ import (
 
 // Session is a golden session.
 type Session struct {
-	Schemas  []*snapshot.Schema // of the types of objects
-	Messages [][]byte           // of the command, such as "send"
+	Schemas  []*snapshot.Schema // schemas of the types of objects
+	Messages [][]byte           // messages of the lines with the command, such as "send"
 }
 
 var classes = map[string]schema.Class{

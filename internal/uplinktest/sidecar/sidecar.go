@@ -1,4 +1,4 @@
-// Package sidecar is a test's SDK server of Agones, generated from an OpenAPI description.
+// Package sidecar implements the SDK server of Agones for tests, from an OpenAPI description.
 package sidecar
 
 import (
@@ -108,7 +108,7 @@ type Server struct {
 	calls    []string // "METHOD path body"
 	fail     int      // number of requests to answer with 503
 	watching int
-	updates  chan string // of watches, as JSON; empty: the connection ends
+	updates  chan string // updates for the watch, as JSON; an empty one closes its connection
 }
 
 // New starts a server from the description in a file; an empty path selects one of the operations
@@ -131,7 +131,7 @@ func New(t *testing.T, path string) *Server {
 	return s
 }
 
-// States of the game server: at its start, and with an address.
+// States of the game server, as JSON: at its start, and after an address was assigned.
 const (
 	Starting = `{"object_meta":{"name":"ds-1","labels":{"a":"b"}},"status":{"state":"Scheduled"}}`
 	Ready    = `{"object_meta":{"name":"ds-1"},"status":{"state":"Ready","address":"203.0.113.7","ports":[{"name":"debug","port":1},{"name":"default","port":7501}]}}`
