@@ -16,7 +16,8 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/conformance/protocol"
 )
 
-// peerCommand is the name of the hidden command that is the peer of conformance by default.
+// peerCommand is the name of the hidden command that runs this implementation as a peer of
+// conformance.
 const peerCommand = "conformance-peer"
 
 func newConformanceCommand() *cobra.Command {

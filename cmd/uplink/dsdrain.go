@@ -16,7 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 )
 
-// drainOptions are the flags of how a server ends.
+// drainOptions are the flags that control how a server drains before it ends.
 type drainOptions struct {
 	to      []string
 	timeout time.Duration

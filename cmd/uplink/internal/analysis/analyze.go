@@ -1,4 +1,4 @@
-// Package analysis shows which fields of recorded play take how many bits, how other predictors
+// Package analysis reports how many bits each field of a recorded trace takes, how other predictors
 // compare, and the effect of other resolutions, rates and links.
 package analysis
 
@@ -28,7 +28,8 @@ func adaptive(cfg bench.Config, name string) bench.Config {
 	return cfg
 }
 
-// describe returns the link with its seed, or the distance.
+// describe returns the simulated network of a run as text: the link with its seed or, if it is set,
+// the fixed distance to the baseline.
 func describe(cfg *bench.Config) string {
 	if cfg.Distance != 0 {
 		return cfg.String()
@@ -37,7 +38,7 @@ func describe(cfg *bench.Config) string {
 }
 
 // Run analyzes a trace with the adaptive codec. If ctx is done, it returns the context's error. It
-// calls the progress from time to time with the current step and its completed share.
+// repeatedly calls cfg.Progress with the current step and the completed share of it.
 func Run(ctx context.Context, t *trace.Trace, cfg bench.Config) (*Report, error) {
 	cfg = adaptive(cfg, t.Name)
 	b := cfg

@@ -1,4 +1,4 @@
-// Package sleep waits under a context.
+// Package sleep waits for durations and intervals until a context is done.
 package sleep
 
 import (
