@@ -1,6 +1,7 @@
-// Package area has areas of interest: the parts of a world that a player sees. An object is in some
-// areas, and a player sees an object if the player sees one of these. Areas may be the cells of a
-// [Grid], rooms, what a team knows, or what belongs to one player.
+// Package area implements areas of interest, which limit the objects that a player sees. An object
+// is in one or several areas, and a player sees an object if the player sees one of its areas.
+// Areas may be the cells of a [Grid], rooms, the objects known to a team, or the objects of one
+// player.
 package area
 
 // ID identifies an area of a world. The game chooses the numbers.

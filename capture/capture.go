@@ -1,5 +1,5 @@
-// Package capture records the data that a dedicated server received, sent and decoded in a file: a
-// bug report in one file. The tool uplink inspects and replays such files.
+// Package capture writes the data that a dedicated server receives, sends and decodes to a file,
+// which can be attached to a bug report. The tool uplink inspects and replays such files.
 //
 //	w, err := capture.Create("out.uplink", capture.Config{})
 //	...

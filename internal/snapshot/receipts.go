@@ -10,7 +10,7 @@ import (
 // Receipts records which snapshots were sent to one client, and which of them the client acked. The
 // zero value is ready. Not safe for concurrent use.
 type Receipts struct {
-	next        uint64 // number of the newest sent snapshot + 1
+	next        uint64 // number after the newest sent snapshot
 	sent, acked uint64 // bit i is for snapshot next-1-i
 	used        uint64 // newest snapshot that was a baseline, or 0
 	kept        uint64 // the client may have discarded snapshots before this number
@@ -34,10 +34,10 @@ func (r *Receipts) Sent(n uint64, b Baseline) {
 // stands for distance i. full contains only baselines whose references at the given step the client
 // has too; bare contains all.
 //
-// After a payload without references, a client may discard sets that are older than the references
-// at step 1. If it receives snapshots at equal intervals and only these discarded sets prevent
-// references at a larger step, bare then excludes baselines newer than the payload's until the
-// client has the references.
+// A client that decodes a payload without references may discard the sets that would be references
+// at a step above 1. If full is empty for this reason alone, and snapshots are sent at intervals of
+// step, bare excludes the baselines that are newer than the last one used, until the client has a
+// baseline with all references.
 func (r *Receipts) Baselines(n uint64, step int) (full, bare uint64) {
 	if n < r.next || r.next <= r.since {
 		return 0, 0

@@ -1,5 +1,5 @@
-// Package web is what the HTTP servers of this project share: their limits, and the checks of who
-// may make a request.
+// Package web contains the common parts of the HTTP servers of this project: limits of time and
+// size, and the checks that authorize requests.
 package web
 
 import (

@@ -176,7 +176,7 @@ func (c *payloadCodec[M]) frequentValue(l *frequentValues, v, ref int32) (int32,
 	return l.values[max(0, last)], true
 }
 
-// bitSet codes a changed bit set: for each bit whether it changes.
+// bitSet codes a changed bit set: one flag per bit, which is set if the bit changes.
 func (c *payloadCodec[M]) bitSet(ints []int32, g *group, l *modelState) {
 	bi := g.index
 	for k := range g.numComps {
@@ -233,8 +233,9 @@ func (c *payloadCodec[M]) quat(ints []int32, g *group, l *modelState) error {
 	return nil
 }
 
-// Probabilities in units of 1/65536, for quaternions whose predicted index is wrong: that the index
-// is the most likely of the other three, and, failing this, the second of them.
+// Probabilities in units of 1/65536, for quaternions whose predicted index is wrong: firstOther
+// that the index is the most likely of the other three, and secondOther, if it is not, that it is
+// the second most likely.
 const (
 	firstOther  = 59536
 	secondOther = 49536
