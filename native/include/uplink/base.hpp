@@ -1,4 +1,4 @@
-// What all parts of uplink share: errors, memory, byte ranges. C++17, no exceptions, no RTTI.
+// Common types of all parts of uplink: errors, memory, byte ranges. C++17, no exceptions, no RTTI.
 #pragma once
 
 #include <cstddef>
@@ -6,21 +6,21 @@
 
 namespace uplink {
 
-// Error is the outcome of a function that can fail. text says what it means.
+// Error is the result of a function that can fail. text describes it.
 enum class Error : int32_t {
   ok = 0,
   no_memory = 1,       // the allocator returned null
   invalid = 2,         // an argument, a schema or a configuration is not valid
   too_small = 3,       // the caller's buffer is too small for the result
   malformed = 4,       // bytes from the peer that no correct implementation sends
-  no_baseline = 5,     // the frame refers to one that this end does not have; later ones decode
+  no_baseline = 5,     // the frame refers to a frame that this end does not have; later frames can be decoded
   duplicate = 6,       // the frame was decoded before, or is too old
-  stale = 7,           // the message is older than what is already known
-  full = 8,            // a fixed limit, which the function names, is reached; try later
+  stale = 7,           // the message is older than one that was processed before
+  full = 8,            // a limit is reached, which the function describes; try later
   closed = 9,          // the session has ended
-  refused = 10,        // the peer refused; the event says why
+  refused = 10,        // the peer refused; the event contains the reason
   authentication = 11, // a token, a key or an AEAD tag is wrong
-  desync = 12,         // the frame was coded from another state than the one here; a reset was asked for
+  desync = 12,         // the peer's state differs from this one; the next ack requests a reset
   backlog = 13,        // too much reliable data waits for acknowledgments; see Client::reliable_room
   too_fast = 14        // the client would send more in a second than the server accepts; try later
 };
@@ -28,8 +28,8 @@ enum class Error : int32_t {
 // text returns a description of an error in English, without a final period. It is never null.
 const char *text(Error e);
 
-// Allocator is where all memory of this library comes from. Functions called create allocate;
-// nothing else does. A null allocate function means malloc and free.
+// Allocator provides the memory of an object. If allocate is null, malloc and free are used. Only
+// functions named create allocate, unless the comment of a class states otherwise.
 struct Allocator {
   void *context = nullptr;
   // allocate returns size bytes, aligned for any type, or null.
@@ -37,7 +37,7 @@ struct Allocator {
   void (*release)(void *context, void *memory) = nullptr;
 };
 
-// Bytes are bytes of the caller, which are read before the function returns.
+// Bytes is a range of bytes. An argument of this type is read before the function returns.
 struct Bytes {
   const uint8_t *data = nullptr;
   size_t size = 0;

@@ -1,5 +1,5 @@
-// Clocks that follow a server by the arrival of what it sends. Times are ns since any start: of the
-// client's clock, and of the server's. docs/prediction.md, "One clock".
+// Clocks that follow a server by the arrival of its packets. Times of the client and of the server
+// are ns since an arbitrary start of each. docs/prediction.md, "One clock".
 #pragma once
 
 #include <cstdint>
@@ -8,36 +8,37 @@ namespace uplink {
 
 namespace detail {
 
-// Point is a packet of a server time, which arrived at a time of the own clock.
+// Point is a packet: the local time of its arrival, and the server time that it carries.
 struct Point {
   int64_t at, server;
 };
 
-// Line is the server's time as a function of the own time: it has the rate of the server's clock, and goes
-// through the packet with the shortest delay of the last one to two periods. So it is late by the shortest
-// delay of the path. It follows clock drift and servers that run slower or faster than they should. A slower
-// path is recognized after two periods at most.
+// Line is the server's time as a linear function of the local time. Its slope is the measured rate
+// of the server's clock, and it goes through the packet with the shortest delay of the last one to
+// two periods. It is therefore behind the server by the shortest one-way delay. It follows clock
+// drift and servers that run slower or faster than nominal, and adapts to a longer delay within two
+// periods.
 class Line {
 public:
-  // one is the rate of a clock that runs as fast as the own one.
+  // one is the rate of a clock that runs as fast as the local clock.
   static constexpr int64_t one = 1000000;
 
   Line() = default;
-  // The packets are sent at an interval.
+  // interval is the time between two packets of the server.
   explicit Line(int64_t interval);
-  // restart begins with a packet. The rate stays.
+  // restart starts again from a packet, with the current rate.
   void restart(Point p);
-  // follow adds a packet that is newer than all before.
+  // follow adds a packet that is newer than all earlier ones.
   void follow(Point p);
-  // raise adds a packet that shows only how short the delay can be.
+  // raise adds a packet that is used only as evidence for a shorter delay.
   void raise(Point p);
-  // put adds a packet to those by which the rate is measured.
+  // put adds a packet to the measurement of the rate.
   void put(Point p);
   // at returns the server's time at now.
   int64_t at(int64_t now) const;
   // through returns the server's time at now on a line through p.
   int64_t through(Point p, int64_t now) const { return p.server + scale(now - p.at); }
-  // scale returns the time of the server in a duration of the own clock.
+  // scale converts a duration of the local clock to the server's clock.
   int64_t scale(int64_t d) const;
   int64_t rate() const { return rate_; }
   int64_t bin() const { return bin_; }
@@ -50,25 +51,26 @@ private:
   bool slope(int lag, int pairs, int64_t *rate) const;
 
   int64_t bin_ = 100000000, rate_ = one;
-  Point best_{}, before_{}; // of this period and the one before
+  Point best_{}, before_{}; // packets with the shortest delay of this period and of the one before
   int64_t since_ = 0;       // start of this period
-  Point ring_[bins]{};      // the packets of complete bins with the shortest delay
+  Point ring_[bins]{};      // packet with the shortest delay of each complete bin
   int64_t complete_ = 0;    // number of bins since the start
-  Point current_{};         // that of the bin which began last
-  int64_t begun_ = 0;       // when that began
+  Point current_{};         // packet with the shortest delay of the current bin
+  int64_t begun_ = 0;       // start of the current bin
 };
 
-// max_slew is the difference from which on a Playback jumps ahead.
+// max_slew is the difference in ns above which a Playback jumps ahead.
 constexpr int64_t max_slew = 250000000;
 
-// Playback is a clock that follows a target smoothly and never backward: it runs up to 5 % faster or slower,
-// and if it is more than 12.5 ms off, up to half faster or slower. If it is more than max_slew behind, it
-// jumps.
+// Playback is a clock that follows a target smoothly and never goes backward. It runs up to 5 %
+// faster or slower than the target, or up to 50 % if it is more than 12.5 ms off. If it is more
+// than max_slew behind, it jumps to the target.
 class Playback {
 public:
-  // step returns the time that the clock shows at now. Its target is want, which runs as l does.
+  // step advances the clock to now and returns its time. want is the target at now, which advances
+  // like l.
   int64_t step(int64_t now, int64_t want, const Line &l);
-  // limit sets the clock back to a time, if it is later.
+  // limit sets the clock back to at if it is later than that.
   void limit(int64_t at);
   bool playing() const { return playing_; }
   int64_t at() const { return at_; }
@@ -82,20 +84,22 @@ private:
 
 } // namespace detail
 
-// ServerClock is a client's estimate of the server's time. After a silence it keeps its line until later
-// packets show another one: those that arrive first may have waited for this program.
+// ServerClock is a client's estimate of the server's time. After a silence it keeps its line until
+// several packets contradict it, because the first packets may have waited in the socket while this
+// program was not running.
 class ServerClock {
 public:
   ServerClock() = default;
-  // The packets are sent at an interval in ns.
+  // interval is the time between two packets of the server in ns.
   explicit ServerClock(uint64_t interval) : line_(static_cast<int64_t>(interval)) {}
-  // observe adds a packet of a server time, which arrived at now.
+  // observe adds a packet with a server time that arrived at now.
   void observe(uint64_t now, uint64_t server);
-  // server sets the server's time at now, if the shortest one-way delay from the server is known. Over
-  // the calls it does not decrease, unless the server stood still for more than 250 ms. It reports false
-  // before the first packet.
+  // server sets *time to the server's time at now. one_way is the shortest one-way delay from the
+  // server in ns. *time does not decrease from call to call, unless the server stood still for more
+  // than 250 ms. server reports false before the first packet.
   bool server(uint64_t now, uint64_t one_way, uint64_t *time);
-  // rate returns the rate of the server's clock: the time that passes there in a second.
+  // millionths and rate return the measured rate of the server's clock relative to the local one.
+  // Equal rates are 1,000,000 and 1.
   int64_t millionths() const { return line_.rate(); }
   double rate() const { return static_cast<double>(line_.rate()) / static_cast<double>(detail::Line::one); }
 
@@ -106,43 +110,45 @@ private:
   detail::Playback play_;
   int64_t newest_ = 0, arrived_ = 0;
   bool started_ = false;
-  bool probing_ = false;  // after a silence
-  detail::Point probe_{}; // with the shortest delay since then
+  bool probing_ = false;  // the clock checks its line after a silence
+  detail::Point probe_{}; // packet with the shortest delay since the silence
   int64_t since_ = 0;     // start of the probe
-  int64_t lag_ = 0;       // by which the probe was behind the line then
+  int64_t lag_ = 0;       // time by which the probe was behind the line at its start
 };
 
 // Pace is the state of an RPC's jitter buffer at the server, from its reports, and the rate at which the
 // program should call the RPC for it. Without a jitter buffer, all but rate are 0.
 struct Pace {
-  // The speed at which the program's clock should run so that calls arrive when the server needs them: 1
-  // is the usual speed, 1.01 is 1 % faster. It is the rate of the server's ticks, 0.25 to 2, within 25 %, and
-  // 1 if nothing was reported for two seconds.
+  // The speed at which the program's clock should run so that calls arrive when the server needs
+  // them: 1 is the nominal speed, 1.01 is 1 % faster. It differs by at most 25 % from the rate of
+  // the server's ticks, which is 0.25 to 2. It is 1 if no report was received for two seconds.
   double rate = 1;
   int64_t slack = 0;   // ns, mean time between the arrival of a call and its use; negative: calls are late
-  uint64_t target = 0; // ns, the slack at which the buffer aims
-  // Ticks of the server without a call, and calls that arrived after their tick, over all sessions.
+  uint64_t target = 0; // ns, the slack that the buffer aims for
+  // Number of the server's ticks without a call, and of calls that arrived after their tick, over
+  // all sessions.
   uint64_t missing = 0;
   uint64_t late = 0;
 
-  // interval returns the time from one call to the next at this pace, where ns is the usual one.
+  // interval returns the time from one call to the next at this pace in ns. ns is the nominal
+  // interval.
   uint64_t interval(uint64_t ns) const { return static_cast<uint64_t>(static_cast<double>(ns) / rate); }
 };
 
-// Ticks is a client's clock in ticks of a world's server: for prediction and interpolation alike.
+// Ticks is a client's estimate of the ticks of a world's server, for prediction and interpolation.
 struct Ticks {
-  double server = 0;    // the tick that the server is simulating, with the part of it that has passed
+  double server = 0;    // the tick that the server is simulating; the fraction is the elapsed part of it
   double hz = 0;        // nominal ticks per second
-  double rate = 1;      // of the ticks as measured over the last seconds: 1 if there are hz in a second
+  double rate = 1;      // rate of the ticks, measured over the last seconds, relative to hz
   uint64_t one_way = 0; // ns, half of the lowest round-trip time
   uint64_t rtt = 0;     // ns
 
-  // input returns the tick in which the server will use a call that is sent now, after the path and the
-  // RPC's jitter buffer (Client::pace).
+  // input returns the tick in which the server will use a call that is sent now. p is the pace of
+  // the RPC, see Client::pace.
   double input(const Pace &p) const {
     return server + (static_cast<double>(rtt) / 2 + static_cast<double>(p.target)) / 1e9 * hz * rate;
   }
-  // shown returns the tick that interpolation with a delay in ns shows now.
+  // shown returns the tick that interpolation with the given delay in ns shows now.
   double shown(uint64_t delay) const {
     return server - (static_cast<double>(one_way) * rate + static_cast<double>(delay)) / 1e9 * hz;
   }

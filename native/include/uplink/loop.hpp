@@ -12,7 +12,7 @@
 
 namespace uplink {
 
-// max_catch_up is how far in ns a Loop may be behind before it skips ticks. After a longer stall, most of the
+// max_catch_up is the delay in ns above which a Loop skips ticks. After a longer stall, most of the
 // missed inputs would arrive too late, and their prediction would have to be corrected.
 constexpr uint64_t max_catch_up = 150000000;
 
@@ -21,15 +21,17 @@ constexpr uint32_t object_key(uint16_t id, uint8_t generation) {
   return static_cast<uint32_t>(id) << 8 | generation;
 }
 
-// Loop runs the ticks of a client that predicts its player, at the pace of the jitter buffer of an RPC. In
-// each tick it asks the game for the player's input, calls the RPC with it, and applies it to the predicted
-// state. The program passes each state of the player that the server sends, with which the Loop corrects the
-// prediction. The server must register the RPC with ds.ForPrediction.
+// Loop runs the ticks of a client that predicts its player, at the pace of the jitter buffer of an
+// RPC. In each tick it gets the player's input from the game, calls the RPC with it, and applies it
+// to the predicted state. The program passes the states of the player that the server sends, and
+// the Loop corrects the prediction with them. The server must register the RPC with
+// ds.ForPrediction.
 //
-// A Loop continues in a new session and after a handover: it forgets the inputs of the previous session, and
-// continues from the first state of the new one. While the RPC is not bound, ticks pass without input.
+// A Loop continues in a new session and after a handover: it removes the inputs of the previous
+// session, and continues from the first state of the new one. While the RPC is not bound, ticks
+// pass without input.
 //
-// Game has the types and functions of a Predictor, and:
+// Game must have the types and functions that a Predictor requires, and:
 //
 //   // input returns the player's input for a tick. at is the time at which the tick is due, which is in the
 //   // past if advance was called late. sequence is the number of the call with the input; it is 0 in the
@@ -39,22 +41,24 @@ constexpr uint32_t object_key(uint16_t id, uint8_t generation) {
 //   Error pack(const Input &input, Frame &frame);
 //   Error unpack(const Frame &frame, Input &input);
 //
-// It is for the thread of the client, and allocates nothing.
+// A Loop must be used on the thread of the client. It does not allocate.
 template <typename Game, size_t max_inputs = 128> class Loop {
 public:
   using State = typename Game::State;
   using Input = typename Game::Input;
 
-  // The RPC is that of Client::bind, with the schema of the frame, and has no other caller. hz is the number
-  // of ticks in a second, above 0. start is the state before the first one of the server.
+  // rpc is the number that Client::bind returned for the schema of the frame. Only the Loop may
+  // call this RPC. hz is the number of ticks per second, above 0. start is the state until the
+  // server sends one. tolerance is that of a Predictor.
   Loop(Client &client, uint8_t rpc, Frame &frame, double hz, Game &game, const State &start,
        double tolerance = 0)
       : client_(client), rpc_(rpc), frame_(frame), interval_(static_cast<uint64_t>(1e9 / hz)), game_(game),
         me_(game, start, tolerance) {}
 
-  // advance runs the ticks that are due at now, and sets when the next one is due. If it is called late, it
-  // runs the missed ticks at once; if it is more than max_catch_up late, it skips them. It ends at the first
-  // error of a tick, that of Game::pack, Game::unpack or Client::call; the loop remains usable.
+  // advance runs the ticks that are due at now, and sets *next to the time at which the next one is
+  // due. If it is called late, it runs the missed ticks at once; if it is more than max_catch_up
+  // late, it skips them. It returns the first error of Game::pack, Game::unpack or Client::call and
+  // ends there; the loop remains usable.
   Error advance(uint64_t now, uint64_t *next) {
     if (!started_ || now > next_ + max_catch_up) {
       if (started_) skipped_ += (now - next_) / interval_;
@@ -73,13 +77,13 @@ public:
     return e;
   }
 
-  // correct corrects the prediction by a state of the player's object in the newest message of a world, with
-  // its tick. It applies the inputs again that the state does not contain. A state of the same tick as the
-  // last one, or of an earlier one, has no effect, so the newest state may be passed in each frame. key
-  // identifies the object. If it differs from that of the last state, as after a respawn, or if the session
-  // is a new one, the change is neither counted as a correction nor reported.
-  // Error::invalid: messages arrive, but none tells which inputs it contains: the server does not register
-  // the RPC with ds.ForPrediction.
+  // correct corrects the prediction with a state of the player's object in the newest message of a
+  // world, and that message's tick. It applies the inputs again that the state does not include. A
+  // state whose tick is not later than that of the last state has no effect, so the newest state
+  // may be passed in each frame. key identifies the object. If it differs from that of the last
+  // state, for example after a respawn, or if the session is new, the change is neither counted as
+  // a correction nor reported. Error::invalid: the messages do not contain the number of processed
+  // calls of the RPC, because the server does not register it with ds.ForPrediction.
   Error correct(const ClientWorld &world, uint64_t tick, uint32_t key, const State &state) {
     uint64_t session = 0, sequence = 0, processed = 0;
     if (!client_.next_call(rpc_, &session, &sequence)) return Error::ok;
@@ -100,13 +104,14 @@ public:
 
   // state returns the predicted state.
   const State &state() const { return me_.state(); }
-  // known reports whether a state of the server is known in this session.
+  // known reports whether a state of the server was received in this session.
   bool known() const { return known_; }
-  // waiting returns the number of inputs that the server's newest state does not contain.
+  // waiting returns the number of inputs that the server's newest state does not include.
   size_t waiting() const { return me_.waiting(); }
   const PredictionStats &stats() const { return me_.stats(); }
-  // skipped returns the number of ticks that were not run because advance was called too late, unsent that of
-  // ticks without an input, because the RPC was not bound or because of an error.
+  // skipped returns the number of ticks that were skipped because advance was called too late.
+  // unsent returns the number of ticks without an input, because the RPC was not bound or because
+  // of an error.
   uint64_t skipped() const { return skipped_; }
   uint64_t unsent() const { return unsent_; }
 
@@ -136,12 +141,12 @@ private:
   uint64_t interval_;
   Game &game_;
   Predictor<Game, max_inputs> me_;
-  uint64_t next_ = 0;    // when the next tick is due
-  uint64_t session_ = 0; // of Client::next_call; 0: none
-  uint64_t dropped_ = 0; // inputs that had been dropped when the session began
-  uint64_t passed_ = 0;  // tick of the state that correct got last
-  uint64_t former_ = 0;  // passed_ when the session began
-  uint64_t tick_ = 0;    // of the last state
+  uint64_t next_ = 0;    // time at which the next tick is due
+  uint64_t session_ = 0; // session of Client::next_call; 0: none
+  uint64_t dropped_ = 0; // PredictionStats::dropped when the session began
+  uint64_t passed_ = 0;  // tick of the last call of correct
+  uint64_t former_ = 0;  // value of passed_ when the session began
+  uint64_t tick_ = 0;    // tick of the last state that was used
   uint32_t key_ = 0;
   bool started_ = false, known_ = false;
   uint64_t skipped_ = 0, unsent_ = 0;

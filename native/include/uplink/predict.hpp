@@ -1,45 +1,46 @@
 // Client-side prediction: a client applies its own inputs at once, and corrects the result when the
 // server's state arrives. docs/prediction.md describes it.
 //
-// A Predictor keeps the inputs that the server has not processed. When a state of the server comes with
-// the number of inputs processed in it, the Predictor goes back to that state and applies the later
-// inputs again. It has no clock and no network, and allocates nothing.
+// A Predictor stores the inputs that the server has not processed. When a state of the server
+// arrives, with the number of inputs that it includes, the Predictor resets to that state and
+// applies the later inputs again. It uses no clock and no network, and does not allocate.
 #pragma once
 
 #include "uplink/base.hpp"
 
 namespace uplink {
 
-// PredictionStats counts what a Predictor did.
+// PredictionStats contains the counts of a Predictor.
 struct PredictionStats {
-  uint64_t inputs = 0;      // applied
-  uint64_t replayed = 0;    // how often one was applied again
-  uint64_t states = 0;      // of the server, that were used
-  uint64_t late = 0;        // and not used: they lack an input that was processed before
-  uint64_t corrections = 0; // of more than the tolerance
+  uint64_t inputs = 0;   // applied inputs
+  uint64_t replayed = 0; // inputs that were applied again
+  uint64_t states = 0;   // states of the server that were used
+  uint64_t late = 0; // states that were not used, because they lack an input that an earlier state included
+  uint64_t corrections = 0; // corrections by more than the tolerance
   double sum = 0;           // of their distances
   double largest = 0;       // of their distances
-  // Inputs that were dropped before the server had processed them, because there were more than
-  // max_inputs. Their effect is missing after a correction.
+  // Inputs that were dropped before the server had processed them, because more than max_inputs
+  // were waiting. Their effect is missing after a correction.
   uint64_t dropped = 0;
 };
 
-// InputHistory numbers the inputs that the server has not processed. It is the part of a Predictor
-// without states and inputs: the program keeps these, each input in the slot with its index.
+// InputHistory tracks the sequence numbers of the inputs that the server has not processed. It is
+// the part of a Predictor that does not depend on the types of states and inputs. The program
+// stores the inputs, each in the slot that apply returns.
 class InputHistory {
 public:
-  // sequences has room for capacity numbers, at least 1. A distance up to tolerance is neither counted nor
-  // reported.
+  // sequences has room for capacity numbers, at least 1, and must outlive the history. Corrections
+  // by at most tolerance are neither counted nor reported.
   InputHistory(uint64_t *sequences, size_t capacity, double tolerance)
       : sequences_(sequences), capacity_(capacity), tolerance_(tolerance) {}
 
   const PredictionStats &stats() const { return stats_; }
   size_t waiting() const { return static_cast<size_t>(count_ - oldest_); }
-  // slot returns where waiting input i is kept. Input 0 is the oldest.
+  // slot returns the slot of waiting input i. Input 0 is the oldest.
   size_t slot(size_t i) const { return static_cast<size_t>((oldest_ + i) % capacity_); }
 
-  // apply sets the slot for an input with a sequence number. Error::invalid: the number is not above that
-  // of the input before; nothing changes.
+  // apply adds an input with a sequence number, and sets *slot to its slot. Error::invalid: the
+  // number is not higher than that of the previous input; nothing changes.
   Error apply(uint64_t sequence, size_t *slot) {
     if (sequence < next_) return Error::invalid;
     next_ = sequence + 1;
@@ -53,8 +54,8 @@ public:
     return Error::ok;
   }
 
-  // correct removes the inputs with numbers below processed, which a state of the server contains. It
-  // reports whether the state is to be used: the program goes back to it, applies the waiting inputs
+  // correct removes the inputs with numbers below processed, which a state of the server includes.
+  // It reports whether to use the state: then the program resets to it, applies the waiting inputs
   // again, and calls corrected.
   bool correct(uint64_t processed) {
     if (processed < done_) {
@@ -84,15 +85,15 @@ private:
   uint64_t *sequences_;
   size_t capacity_;
   double tolerance_;
-  uint64_t oldest_ = 0; // inputs that were removed
-  uint64_t count_ = 0;  // inputs that were ever added
+  uint64_t oldest_ = 0; // number of inputs removed so far
+  uint64_t count_ = 0;  // number of inputs added so far
   uint64_t next_ = 0;   // lowest sequence number of the next input
   uint64_t done_ = 0;   // sequence number after the last input that the server processed
   PredictionStats stats_;
 };
 
-// Predictor predicts the state of one player. Game has these types, which are copied by assignment, and
-// functions:
+// Predictor predicts the state of one player. Game must have these functions, and these types,
+// which are copied by assignment:
 //
 //   struct Game {
 //     using State = Body;
@@ -105,26 +106,27 @@ private:
 //     void corrected(const State &before, const State &after);
 //   };
 //
-// max_inputs 128 is 2 s at 60 inputs a second.
+// The default of max_inputs corresponds to 2 s at 60 inputs a second.
 template <typename Game, size_t max_inputs = 128> class Predictor {
 public:
   using State = typename Game::State;
   using Input = typename Game::Input;
 
-  // A distance up to tolerance is neither counted nor reported; the state is corrected all the same.
+  // Corrections by at most tolerance are neither counted nor reported, but they are made.
   Predictor(Game &game, const State &start, double tolerance = 0)
       : game_(game), state_(start), before_(start), history_(sequences_, max_inputs, tolerance) {}
   Predictor(const Predictor &) = delete;
   Predictor &operator=(const Predictor &) = delete;
 
-  // state returns the predicted state: the newest one of the server with all inputs that it lacks.
+  // state returns the predicted state: the newest state of the server, advanced by all inputs that
+  // it lacks.
   const State &state() const { return state_; }
   const PredictionStats &stats() const { return history_.stats(); }
-  // waiting returns the number of inputs that the server's newest state does not contain.
+  // waiting returns the number of inputs that the server's newest state does not include.
   size_t waiting() const { return history_.waiting(); }
 
-  // apply applies an input that was sent with a sequence number. Error::invalid: the number is not above
-  // that of the input before; nothing changes.
+  // apply applies an input that was sent with a sequence number. Error::invalid: the number is not
+  // higher than that of the previous input; nothing changes.
   Error apply(uint64_t sequence, const Input &input) {
     size_t slot = 0;
     const Error e = history_.apply(sequence, &slot);
@@ -134,10 +136,11 @@ public:
     return Error::ok;
   }
 
-  // correct replaces the state by one of the server, and predicts from there. That state contains the
-  // inputs with sequence numbers below processed: those that the server lost count as processed. It
-  // returns the distance of the predicted state from the one before. If the server has sent a state with
-  // more inputs before, it does nothing. States with equally many come in the order of their ticks.
+  // correct replaces the state by a state of the server, applies the later inputs again, and
+  // returns the distance between the new and the previous predicted state. The state of the server
+  // includes the inputs with sequence numbers below processed; inputs that were lost count as
+  // processed. If an earlier state included more inputs, correct has no effect. Pass states with
+  // equal processed in the order of their ticks.
   double correct(uint64_t processed, const State &state) {
     if (!replay(processed, state)) return 0;
     const double distance = game_.distance(before_, state_);
@@ -145,12 +148,12 @@ public:
     return distance;
   }
 
-  // place is correct for a state that does not continue the one before: the first one of the player, or the
-  // first one after a respawn. It is neither counted as a correction nor reported.
+  // place is like correct, for a state that does not continue the previous one: the player's first
+  // state, or the first one after a respawn. It is neither counted as a correction nor reported.
   void place(uint64_t processed, const State &state) { replay(processed, state); }
 
-  // reset starts again from a state without inputs, as in a new session. Sequence numbers may start at 0
-  // again; the counts continue.
+  // reset restarts the prediction from a state and removes all inputs, for a new session. Sequence
+  // numbers may restart at 0; the counts continue.
   void reset(const State &start) {
     state_ = start;
     history_.reset();
@@ -159,7 +162,8 @@ public:
 private:
   static_assert(max_inputs > 0);
 
-  // replay replaces the state by one of the server with the later inputs, and reports whether it did.
+  // replay replaces the state by a state of the server and applies the later inputs again. It
+  // returns false if an earlier state included more inputs; then nothing changes.
   bool replay(uint64_t processed, const State &state) {
     if (!history_.correct(processed)) return false;
     before_ = state_;

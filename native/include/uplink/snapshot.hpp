@@ -1,28 +1,27 @@
-// Decoders of snapshots and of worlds with areas, without sockets and without a clock.
-// docs/spec/snapshots.md specifies them.
+// Decoders of snapshots and of worlds with areas, for programs with a connection of their own. They
+// use no sockets and no clock. docs/spec/snapshots.md specifies them.
 //
-// A decoder allocates memory while it decodes, as much as the world needs: a set of objects for each of
-// up to 64 messages. How many objects it accepts depends on the configuration. Without memory it drops
-// a message, as if it were lost.
+// A decoder allocates memory while it decodes: a set of objects for each of up to 64 messages, with
+// at most max_objects objects. If there is no memory, it drops the message, as if it were lost.
 #pragma once
 
 #include "uplink/objects.hpp"
 
 namespace uplink {
 
-// SnapshotInfo is what a decoder tells of a message.
+// SnapshotInfo contains the header of a decoded message.
 struct SnapshotInfo {
-  uint16_t number = 0;  // low bits of the snapshot's number
-  uint8_t distance = 0; // to the baseline; 0 without one
+  uint16_t number = 0;  // low 16 bits of the snapshot's number
+  uint8_t distance = 0; // number of snapshots to the baseline; 0 without a baseline
 };
 
-// SnapshotDecoder decodes the payloads of a world, whatever the network loses, duplicates, reorders or
-// forges.
+// SnapshotDecoder decodes the payloads of a world without areas. Lost, duplicated, reordered and
+// forged payloads are safe.
 class SnapshotDecoder {
 public:
-  // create returns a decoder of objects of a type, which must outlive it. initial is the coded initial
-  // state of the world, without bytes if it is empty. A payload with more than max_objects objects is
-  // dropped. Error::malformed: it is no initial state.
+  // create returns a decoder of objects of a type, which must outlive it. initial is the coded
+  // initial state of the world; it has no bytes if the state is empty. A payload with more than
+  // max_objects objects is dropped. Error::malformed: initial is no initial state of the type.
   static Error create(const Allocator &a, const ObjectType &t, Bytes initial, SnapshotDecoder **out,
                       size_t max_objects = uplink::max_objects);
   static void destroy(SnapshotDecoder *d);
@@ -30,10 +29,10 @@ public:
   // decode decodes a payload. The objects are valid until the next call. Error::malformed,
   // Error::no_baseline, Error::stale (late), Error::desync, Error::no_memory: the payload was dropped.
   Error decode(Bytes payload, SnapshotInfo *info, Objects *objects);
-  // ack writes an ack of everything decoded to to, which has room for max_ack bytes, and returns its
-  // size. Send one after each payload, also after a dropped one.
+  // ack writes an ack of all decoded payloads to the buffer to, which has room for max_ack bytes,
+  // and returns its size. Send an ack after each payload, also after a dropped one.
   size_t ack(uint8_t *to) const;
-  // content returns the hash of the initial state. docs/spec/streams.md, 2.
+  // content returns the hash of the initial state, see docs/spec/streams.md, 2.
   uint64_t content() const;
 
 protected:
@@ -50,13 +49,13 @@ public:
                       size_t max_objects = 16 * uplink::max_objects);
   static void destroy(AreaDecoder *d);
 
-  // decode decodes a message. Errors are those of SnapshotDecoder.
+  // decode decodes a message. Errors are those of SnapshotDecoder::decode.
   Error decode(Bytes message, SnapshotInfo *info);
-  // shown returns the objects of a type that the message shows that was decoded last. They are valid
-  // until another one is decoded.
+  // shown returns the objects of a type in the message that was decoded last. They are valid until
+  // the next decode.
   Objects shown(size_t type) const;
-  // complete reports whether that message shows all objects of the client's view: the server has sent all of
-  // them, and each group of the message has arrived.
+  // complete reports whether the message that was decoded last shows all objects of the client's
+  // view: the server has sent all of them, and every group of the message has arrived.
   bool complete() const;
   size_t ack(uint8_t *to) const;
 

@@ -1,4 +1,4 @@
-// A world at a client by state synchronization: the receiver of Client::subscribe for the codec "state".
+// The receiver of Client::subscribe for worlds that the server offers as state.
 //
 //   config.objects = schema;
 //   config.updated = apply; // called in Client::receive, for each decoded packet
@@ -14,19 +14,21 @@ namespace uplink {
 class StateWorld;
 
 struct StateWorldConfig {
-  const Schema *objects = nullptr; // fields must be those of the server; it is copied
-  // The server's rest field must be StateConfig::rest. Velocities are those of the schema, their factors
-  // those of the server.
+  const Schema *objects = nullptr; // schema with the fields of the server; copied
+  // StateConfig::rest must name the rest field of the server. The velocity factors are those of the
+  // server.
   StateConfig state;
-  // updated gets each decoded packet, whose objects and inputs StateWorld::receiver has until it returns.
-  // Of the client it may call Client::next_call alone, as Loop::correct does.
+  // updated is called with each decoded packet. Until it returns, StateWorld::receiver returns the
+  // packet's objects and inputs. The only function of the client that it may call is
+  // Client::next_call, which Loop::correct uses.
   void (*updated)(void *context, const StateWorld &w, const StateUpdate &u) = nullptr;
   void *context = nullptr;
 };
 
 class StateWorld : public ClientWorld {
 public:
-  // create: see StateReceiver::create. Error::invalid also: updated is null.
+  // create returns a receiver. Errors are those of StateReceiver::create, and Error::invalid if
+  // updated is null.
   static Error create(const Allocator &a, const StateWorldConfig &c, StateWorld **out);
   static void destroy(StateWorld *w);
 

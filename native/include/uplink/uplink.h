@@ -1,9 +1,10 @@
-/* uplink for C, and for every language that calls C: the codec of RPCs, and the client if the library
- * was built with it. The functions are those of uplink/codec.hpp and uplink/client.hpp, whose comments
- * have units, ranges and rules for threads.
+/* The C interface of uplink, for C and all languages that can call C: the codec of RPCs, and the client
+ * if the library was built with it. The functions are those of uplink/codec.hpp and uplink/client.hpp,
+ * whose comments state units, ranges and rules for threads.
  *
- * Functions that can fail return an uplink_error. Handles are created by _create, end by _destroy,
- * and may be null there. Structures begin with zeros: `uplink_field f = {0};` */
+ * Functions that can fail return an uplink_error. Handles are created by functions named _create, and
+ * destroyed by functions named _destroy, which accept null. Initialize structures with zeros:
+ * `uplink_field f = {0};` */
 #ifndef UPLINK_UPLINK_H
 #define UPLINK_UPLINK_H
 
@@ -35,16 +36,16 @@ enum {
   UPLINK_INVALID = 2,         /* an argument, a schema or a configuration is not valid */
   UPLINK_TOO_SMALL = 3,       /* the buffer is too small */
   UPLINK_MALFORMED = 4,       /* bytes that no correct implementation sends */
-  UPLINK_NO_BASELINE = 5,     /* the payload refers to a call that is not known here */
+  UPLINK_NO_BASELINE = 5,     /* the payload refers to a call that this end does not have */
   UPLINK_DUPLICATE = 6,       /* the payload was decoded before */
   UPLINK_STALE = 7,           /* the payload is late */
-  UPLINK_FULL = 8,            /* a fixed limit is reached */
+  UPLINK_FULL = 8,            /* a limit is reached */
   UPLINK_CLOSED = 9,          /* the session has ended */
   UPLINK_REFUSED = 10,        /* the peer refused */
   UPLINK_AUTHENTICATION = 11, /* a token, a key or a tag is wrong */
-  UPLINK_DESYNC = 12,         /* the payload was coded from another state */
-  UPLINK_BACKLOG = 13,        /* too much reliable data waits: see uplink_client_reliable_room */
-  UPLINK_TOO_FAST = 14        /* more in a second than the server accepts */
+  UPLINK_DESYNC = 12,         /* the peer's state differs from this one */
+  UPLINK_BACKLOG = 13,        /* too much reliable data waits, see uplink_client_reliable_room */
+  UPLINK_TOO_FAST = 14        /* the client would send more in a second than the server accepts */
 };
 
 /* uplink_error_text returns a description in English. It is never null. */
@@ -53,7 +54,7 @@ UPLINK_API const char *uplink_error_text(uplink_error e);
 /* uplink_version returns the version of the library as "major.minor.patch". */
 UPLINK_API const char *uplink_version(void);
 
-/* uplink_allocator is where memory comes from. Null, or a null allocate, means malloc and free. */
+/* uplink_allocator provides memory. Null, or a null allocate, means malloc and free. */
 typedef struct uplink_allocator {
   void *context;
   void *(*allocate)(void *context, size_t size);
@@ -80,10 +81,10 @@ typedef struct uplink_field {
   const char *name;
   uplink_kind kind;
   int32_t count;     /* 0 means 1 */
-  double resolution; /* of vec2, vec3, scalar */
-  int32_t bits;      /* of angle, quat, unitvec; 0 means the default */
-  int32_t width;     /* of uint, int, bits */
-  int32_t size;      /* of fixed and bytes */
+  double resolution; /* for vec2, vec3, scalar */
+  int32_t bits;      /* for angle, quat, unitvec; 0 means the default */
+  int32_t width;     /* for uint, int, bits */
+  int32_t size;      /* for fixed and bytes */
   int32_t has_min;   /* 0 or 1 */
   int32_t has_max;
   double min;
@@ -98,7 +99,8 @@ typedef struct uplink_prior uplink_prior;
 typedef struct uplink_encoder uplink_encoder;
 typedef struct uplink_decoder uplink_decoder;
 
-/* uplink_schema_create: *field is the index of a field that is not valid, or n; it may be null. */
+/* After UPLINK_INVALID, *field is the index of the invalid field, or n if it is the schema. field may be
+ * null. */
 UPLINK_API uplink_error uplink_schema_create(const uplink_allocator *a, const char *rpc, double rate_hz,
                                              const uplink_field *fields, size_t n, uplink_schema **out,
                                              size_t *field);
@@ -122,7 +124,7 @@ UPLINK_API uplink_error uplink_frame_set_bytes(uplink_frame *f, size_t field, co
 UPLINK_API uplink_error uplink_frame_get(const uplink_frame *f, size_t field, double *values, size_t n);
 UPLINK_API uplink_error uplink_frame_get_integers(const uplink_frame *f, size_t field, uint64_t *values,
                                                   size_t n);
-/* uplink_frame_get_bytes: *data points into the frame. */
+/* *data points to memory of the frame. */
 UPLINK_API uplink_error uplink_frame_get_bytes(const uplink_frame *f, size_t field, const uint8_t **data,
                                                size_t *n);
 UPLINK_API const int32_t *uplink_frame_components(const uplink_frame *f);
@@ -131,13 +133,13 @@ UPLINK_API uplink_error uplink_frame_set_components(uplink_frame *f, const int32
 UPLINK_API uplink_error uplink_prior_create(const uplink_allocator *a, const uint8_t *file, size_t n,
                                             uplink_prior **out);
 UPLINK_API void uplink_prior_destroy(uplink_prior *p);
-/* uplink_prior_hash of null is that of the built-in prior. */
+/* uplink_prior_hash returns the hash of a prior; null means the built-in one. */
 UPLINK_API uint64_t uplink_prior_hash(const uplink_prior *p);
 
 typedef int32_t uplink_codec;
 enum { UPLINK_RLE = 0, UPLINK_ADAPTIVE = 1 };
 
-/* Zeros mean the defaults, but for the codec. */
+/* Zeros mean the defaults, except that the codec 0 is UPLINK_RLE. */
 typedef struct uplink_encoder_config {
   uplink_codec codec;
   int32_t rpc;
@@ -171,7 +173,7 @@ typedef struct uplink_decoder_config {
 
 typedef struct uplink_call {
   uint64_t sequence;
-  uint64_t missed;           /* calls before it that did not arrive */
+  uint64_t missed;           /* missing calls before this one */
   const uplink_frame *frame; /* valid until the next decode */
 } uplink_call;
 
@@ -181,10 +183,10 @@ typedef struct uplink_call {
 UPLINK_API uplink_error uplink_decoder_create(const uplink_allocator *a, const uplink_schema *s,
                                               const uplink_decoder_config *c, uplink_decoder **out);
 UPLINK_API void uplink_decoder_destroy(uplink_decoder *d);
-/* uplink_decoder_decode: calls has room for UPLINK_MAX_CALLS; *count is the number of new ones. */
+/* calls has room for UPLINK_MAX_CALLS calls; *count is the number of new ones. */
 UPLINK_API uplink_error uplink_decoder_decode(uplink_decoder *d, const uint8_t *payload, size_t n,
                                               uplink_call *calls, size_t *count);
-/* uplink_decoder_ack: to has room for UPLINK_MAX_ACK bytes; the result is the size. */
+/* to has room for UPLINK_MAX_ACK bytes. uplink_decoder_ack returns the size of the ack. */
 UPLINK_API size_t uplink_decoder_ack(const uplink_decoder *d, uint8_t *to);
 UPLINK_API void uplink_decoder_ask_reset(uplink_decoder *d);
 
@@ -200,16 +202,16 @@ typedef struct uplink_client_config {
   uint64_t timeout;       /* ns; default 15 s */
   size_t event_bytes;     /* default 18,944 */
   size_t datagram_bytes;  /* default 3,072 */
-  int32_t offered;        /* suites, bit i for suite i */
+  int32_t offered;        /* suites that the client offers, bit i for suite i */
   int32_t bindings;       /* default 8 */
   int32_t handlers;       /* RPCs that the server can call */
-  int32_t reliable_queue; /* bytes of reliable data that wait; default 262,144 */
+  int32_t reliable_queue; /* maximum size of waiting reliable data in bytes; default 262,144 */
   int32_t streams;        /* 0 or 1 */
   int32_t stream_rate;    /* bytes a second; default 262,144 */
-  int32_t worlds;         /* worlds that can be subscribed to */
-  /* The server may hand the client over to public addresses, and to loopback, private and link-local ones
-   * if it has one of the same kind, or if this is 1. server is the address of uplink_client_connect, such
-   * as 127.0.0.1:7777, or null. */
+  int32_t worlds;         /* maximum number of subscriptions to worlds */
+  /* The server may hand the client over to public addresses. Loopback, private and link-local addresses
+   * are accepted only if the server itself has an address of the same kind, or if local_handovers is 1.
+   * server is the address of the server of uplink_client_connect, such as 127.0.0.1:7777, or null. */
   int32_t local_handovers;
   const char *server;
 } uplink_client_config;
@@ -250,9 +252,9 @@ enum {
   UPLINK_TICK_RATE = 22
 };
 
-/* An IP address and a UDP port. Of IPv4 ip has the first 4 bytes. */
+/* An IP address and a UDP port. IPv4 uses the first 4 bytes of ip. */
 typedef struct uplink_address {
-  int32_t family; /* 4 or 6; 0 is the server of uplink_client_connect */
+  int32_t family; /* 4 or 6; 0 means the server of uplink_client_connect */
   int32_t port;
   uint8_t ip[16];
 } uplink_address;
@@ -288,7 +290,8 @@ typedef struct uplink_stats {
   int32_t datagram_size;
 } uplink_stats;
 
-/* uplink_pace is the state of an RPC's jitter buffer at the server, and the rate at which to call it. */
+/* uplink_pace is the state of an RPC's jitter buffer at the server, and the rate at which to call the
+ * RPC. */
 typedef struct uplink_pace {
   double rate;
   int64_t slack;   /* ns */
@@ -303,18 +306,19 @@ UPLINK_API const char *uplink_reason_text(int32_t reason);
 UPLINK_API uplink_error uplink_client_create(const uplink_allocator *a, const uplink_client_config *c,
                                              uplink_client **out);
 UPLINK_API void uplink_client_destroy(uplink_client *c);
-/* uplink_client_bind binds an RPC; a session binds each once. */
+/* uplink_client_bind binds an RPC, and stores its number in *rpc. */
 UPLINK_API uplink_error uplink_client_bind(uplink_client *c, const uplink_schema *s,
                                            const uplink_bind_config *b, int32_t *rpc);
 UPLINK_API uplink_error uplink_client_handle(uplink_client *c, const uplink_schema *s, int32_t *handler);
 UPLINK_API uplink_error uplink_client_connect(uplink_client *c, const char *token, size_t n, uint64_t now);
-/* uplink_client_assign: server is an IP address with a port, such as 127.0.0.1:7777. */
+/* server is an IP address with a port, such as 127.0.0.1:7777. */
 UPLINK_API uplink_error uplink_client_assign(uplink_client *c, const char *server, const char *token,
                                              size_t n, uint64_t now);
 UPLINK_API void uplink_client_close(uplink_client *c, int32_t code, uint64_t now);
 UPLINK_API int32_t uplink_client_connected(const uplink_client *c);
 UPLINK_API void uplink_client_receive(uplink_client *c, const uint8_t *data, size_t n, uint64_t now);
-/* uplink_client_next_datagram: to has room for 1,200 bytes, or 1,472. *server is where to send it. */
+/* uplink_client_next_datagram returns the size of the datagram, or 0. to has room for 1,200 or 1,472
+ * bytes. *server is the destination. */
 UPLINK_API size_t uplink_client_next_datagram(uplink_client *c, uint8_t *to, size_t capacity,
                                               uplink_address *server, uint64_t now);
 /* uplink_client_uses returns 1 if there is a session with a server, otherwise 0. */
@@ -347,10 +351,11 @@ UPLINK_API uplink_error uplink_client_abort_stream(uplink_client *c, uint32_t st
 UPLINK_API uplink_error uplink_client_stop_stream(uplink_client *c, uint32_t stream);
 UPLINK_API void uplink_client_stats(const uplink_client *c, uplink_stats *s);
 
-/* uplink_issue_token writes the text of a token that is valid for a minute from issued on, in ms since
- * 1970, with a final zero; UPLINK_TOKEN_TEXT bytes suffice. key is the text of a server's or an issuer's
- * key; null means the development key, which servers accept on loopback addresses. address is that of
- * the server with a port. It is for tests and tools: a game's client gets its token from a backend. */
+/* uplink_issue_token writes the text of a token, with a final zero, which has at most UPLINK_TOKEN_TEXT
+ * bytes. The token is valid for one minute from issued, in ms since 1970-01-01 00:00 UTC. key is the text
+ * of a server's or an issuer's key; null means the development key, which servers accept on loopback
+ * addresses. address is the address of the server, with its port. The function is for tests and tools: a
+ * game's client gets its token from a backend. */
 #define UPLINK_TOKEN_TEXT 779
 UPLINK_API uplink_error uplink_issue_token(const char *key, uint64_t client_id, uint64_t issued,
                                            const char *address, char *to, size_t capacity);

@@ -1,5 +1,5 @@
 /* State synchronization and client-side prediction for C. The functions are those of uplink/state.hpp,
- * state_world.hpp and predict.hpp, whose comments have units, ranges and how long results are valid. */
+ * state_world.hpp and predict.hpp, whose comments state units, ranges and how long results are valid. */
 #ifndef UPLINK_STATE_H
 #define UPLINK_STATE_H
 
@@ -36,7 +36,7 @@ typedef struct uplink_state_object {
 
 typedef struct uplink_tick_inputs {
   int64_t tick;
-  const uint8_t *data; /* of all players, see uplink_next_input */
+  const uint8_t *data; /* inputs of all players, see uplink_next_input */
   size_t size;
   int32_t missing; /* 0 or 1 */
   int32_t reserved;
@@ -66,7 +66,7 @@ UPLINK_API void uplink_state_receiver_object(const uplink_state_receiver *r, siz
                                              uplink_state_object *o);
 UPLINK_API uplink_error uplink_state_receiver_get(const uplink_state_receiver *r, size_t i, uplink_frame *f);
 UPLINK_API void uplink_state_receiver_inputs(const uplink_state_receiver *r, size_t i, uplink_tick_inputs *t);
-/* to has room for UPLINK_MAX_ACK bytes; the result is the size. */
+/* to has room for UPLINK_MAX_ACK bytes. The result is the size of the ack. */
 UPLINK_API size_t uplink_state_receiver_ack(const uplink_state_receiver *r, uint8_t *to);
 UPLINK_API void uplink_state_receiver_stats(const uplink_state_receiver *r, uplink_state_stats *s);
 UPLINK_API void uplink_state_receiver_reset(uplink_state_receiver *r);
@@ -93,13 +93,13 @@ UPLINK_API uplink_world *uplink_state_world_base(uplink_state_world *w);
 UPLINK_API const uplink_state_receiver *uplink_state_world_receiver(const uplink_state_world *w);
 /* Prediction. */
 
-/* uplink_input_history numbers the inputs that the server has not processed. The program keeps the inputs
- * and the states:
+/* uplink_input_history tracks the sequence numbers of the inputs that the server has not processed. The
+ * program stores the inputs and the states:
  *
  *   uplink_input_history_apply(h, sequence, &slot); inputs[slot] = input; step(&state, &input);
  *
  *   if (uplink_input_history_correct(h, processed)) {
- *     before = state, state = that of the server;
+ *     before = state, state = state of the server;
  *     for (i = 0; i < uplink_input_history_waiting(h); i++)
  *       step(&state, &inputs[uplink_input_history_slot(h, i)]);
  *     if (uplink_input_history_corrected(h, distance(&before, &state))) smooth(&before, &state);
@@ -123,7 +123,7 @@ UPLINK_API uplink_error uplink_input_history_create(const uplink_allocator *a, i
                                                     double tolerance, uplink_input_history **out);
 UPLINK_API void uplink_input_history_destroy(uplink_input_history *h);
 UPLINK_API uplink_error uplink_input_history_apply(uplink_input_history *h, uint64_t sequence, size_t *slot);
-/* The result is 1 if the state is to be used, otherwise 0. */
+/* The result is 1 if the program should use the state, otherwise 0. */
 UPLINK_API int32_t uplink_input_history_correct(uplink_input_history *h, uint64_t processed);
 UPLINK_API size_t uplink_input_history_waiting(const uplink_input_history *h);
 UPLINK_API size_t uplink_input_history_slot(const uplink_input_history *h, size_t i);

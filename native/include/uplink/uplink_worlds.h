@@ -1,7 +1,7 @@
-/* Worlds for C: subscriptions of the client, and snapshots: decoders, also of worlds with areas, and
- * interpolation. uplink_state.h is state synchronization. The functions are those of uplink/world.hpp,
- * clock.hpp, objects.hpp, snapshot.hpp, interpolate.hpp and snapshot_world.hpp, whose comments have
- * units, ranges and how long results are valid. */
+/* Worlds for C: subscriptions of the client, decoders of snapshots with and without areas, and
+ * interpolation. uplink_state.h contains state synchronization. The functions are those of
+ * uplink/world.hpp, clock.hpp, objects.hpp, snapshot.hpp, interpolate.hpp, smoother.hpp and
+ * snapshot_world.hpp, whose comments state units, ranges and how long results are valid. */
 #ifndef UPLINK_WORLDS_H
 #define UPLINK_WORLDS_H
 
@@ -24,34 +24,34 @@ UPLINK_API void uplink_server_clock_observe(uplink_server_clock *c, uint64_t now
 UPLINK_API int32_t uplink_server_clock_server(uplink_server_clock *c, uint64_t now, uint64_t one_way,
                                               uint64_t *time);
 
-/* uplink_ticks is a client's clock in ticks of a world's server. */
+/* uplink_ticks is a client's estimate of the ticks of a world's server. */
 typedef struct uplink_ticks {
   double server;
   double hz;        /* nominal ticks per second */
-  double rate;      /* of the ticks as measured: 1 if there are hz in a second */
+  double rate;      /* measured rate of the ticks relative to hz */
   uint64_t one_way; /* ns */
   uint64_t rtt;     /* ns */
 } uplink_ticks;
 
-/* uplink_ticks_input returns the tick in which the server will use a call that is sent now, after the path
- * and the jitter buffer of uplink_client_pace. uplink_ticks_shown returns the tick that interpolation with
- * a delay in ns shows now. */
+/* uplink_ticks_input returns the tick in which the server will use a call that is sent now. p is the result
+ * of uplink_client_pace for the RPC. uplink_ticks_shown returns the tick that interpolation with the given
+ * delay in ns shows now. */
 UPLINK_API double uplink_ticks_input(const uplink_ticks *t, const uplink_pace *p);
 UPLINK_API double uplink_ticks_shown(const uplink_ticks *t, uint64_t delay);
 
-/* Worlds of the client, by snapshots or by state synchronization. */
+/* Worlds of the client, received as snapshots or as state. */
 
 typedef struct uplink_world uplink_world;
 
 UPLINK_API double uplink_world_ticks(const uplink_world *w);
-/* The times are those of uplink_stats. The result is 0 before the first message of a session, otherwise
- * 1. */
+/* min_rtt and rtt are those of uplink_stats. The result is 0 before the first message of a session,
+ * otherwise 1. */
 UPLINK_API int32_t uplink_world_clock(uplink_world *w, uint64_t now, uint64_t min_rtt, uint64_t rtt,
                                       uplink_ticks *t);
-/* The result is 1 if the newest message has the number, otherwise 0. */
+/* The result is 1 if the newest message contains the number of processed calls of the RPC, otherwise 0. */
 UPLINK_API int32_t uplink_world_processed(const uplink_world *w, int32_t rpc, uint64_t *next);
 
-/* *world is that of events. */
+/* *world is the number of the world in events. */
 UPLINK_API uplink_error uplink_client_subscribe(uplink_client *c, const char *name, uplink_world *w,
                                                 int32_t ack_hz, int32_t *world);
 UPLINK_API uplink_error uplink_client_unsubscribe(uplink_client *c, int32_t world);
@@ -63,9 +63,10 @@ typedef struct uplink_object {
   uint8_t generation;
 } uplink_object;
 
-/* uplink_objects are objects of one type, by ascending id: the row of object i begins at
- * rows[i * components]. ages are by how much objects are older than their snapshot, in ticks, from an
- * area decoder in numbers of snapshots. It is null if none is older, which is always so without areas. */
+/* uplink_objects lists objects of one type by ascending id. The row of object i begins at
+ * rows[i * components]. ages contains the age of each object's state relative to the snapshot, in ticks,
+ * or in snapshots if the objects come from an area decoder. It is null if all ages are 0, which is always
+ * the case without areas. */
 typedef struct uplink_objects {
   size_t n;
   size_t components;
@@ -94,7 +95,7 @@ typedef struct uplink_object_type uplink_object_type;
 
 UPLINK_API uplink_error uplink_object_type_create(const uplink_allocator *a, const uplink_schema *s,
                                                   uplink_object_type **out);
-/* uplink_object_type_of_fields is without a schema. */
+/* uplink_object_type_of_fields creates a type without a schema. */
 UPLINK_API uplink_error uplink_object_type_of_fields(const uplink_allocator *a,
                                                      const uplink_object_field *fields, size_t n,
                                                      uplink_object_type **out);
@@ -119,7 +120,7 @@ UPLINK_API void uplink_snapshot_decoder_destroy(uplink_snapshot_decoder *d);
 UPLINK_API uplink_error uplink_snapshot_decoder_decode(uplink_snapshot_decoder *d, const uint8_t *payload,
                                                        size_t n, uplink_snapshot_info *info,
                                                        uplink_objects *objects);
-/* to has room for UPLINK_MAX_ACK bytes; the result is the size. */
+/* to has room for UPLINK_MAX_ACK bytes. The result is the size of the ack. */
 UPLINK_API size_t uplink_snapshot_decoder_ack(const uplink_snapshot_decoder *d, uint8_t *to);
 
 UPLINK_API uplink_error uplink_area_decoder_create(const uplink_allocator *a,
@@ -164,7 +165,7 @@ typedef struct uplink_pose {
 } uplink_pose;
 
 typedef struct uplink_sample {
-  uint64_t time; /* ns, of the server */
+  uint64_t time; /* server time in ns */
   int32_t starved;
   int32_t reserved;
   uplink_objects objects;
@@ -191,7 +192,7 @@ typedef struct uplink_smoothing {
 
 typedef struct uplink_smoother uplink_smoother;
 
-/* UPLINK_INVALID: *problem is the name of a member that is out of range; otherwise it is null. */
+/* After UPLINK_INVALID, *problem is the name of the member that is out of range; otherwise it is null. */
 UPLINK_API uplink_error uplink_smoother_create(const uplink_allocator *a, const uplink_smoothing *s,
                                                const char **problem, uplink_smoother **out);
 UPLINK_API void uplink_smoother_destroy(uplink_smoother *s);
@@ -204,7 +205,8 @@ UPLINK_API void uplink_smoother_drawn(const uplink_smoother *s, const uplink_pos
 
 typedef struct uplink_interpolator uplink_interpolator;
 
-/* The result is 1 if a field cannot be meant: *to is a text that tells which are possible. Otherwise 0. */
+/* The result is 1 if a field of the configuration does not exist or has the wrong kind: then to contains a
+ * text that names it and the possible fields. Otherwise the result is 0. */
 UPLINK_API int32_t uplink_interpolation_problem(const uplink_schema *s, const uplink_interpolator_config *c,
                                                 char *to, size_t capacity);
 UPLINK_API uplink_error uplink_interpolator_create(const uplink_allocator *a, const uplink_object_type *t,
@@ -213,7 +215,7 @@ UPLINK_API uplink_error uplink_interpolator_create(const uplink_allocator *a, co
 UPLINK_API void uplink_interpolator_destroy(uplink_interpolator *i);
 UPLINK_API uplink_error uplink_interpolator_add(uplink_interpolator *i, uint64_t now, uint64_t time,
                                                 const uplink_objects *objects);
-/* The result is 1 if there is something to show, otherwise 0. */
+/* The result is 1 if *s was set, 0 before the first snapshot. */
 UPLINK_API int32_t uplink_interpolator_sample(uplink_interpolator *i, uint64_t now, uplink_sample *s);
 UPLINK_API void uplink_interpolator_reset(uplink_interpolator *i);
 UPLINK_API void uplink_interpolator_get_stats(const uplink_interpolator *i, uplink_interpolator_stats *s);
@@ -225,8 +227,8 @@ typedef struct uplink_snapshot {
 
 typedef struct uplink_snapshot_world uplink_snapshot_world;
 
-/* interpolation is null, or has n configurations, of which some are null. The world itself is the first
- * type. */
+/* interpolation is null, or contains n configurations, which may be null. The first type is the type of
+ * the world. */
 UPLINK_API uplink_error uplink_snapshot_world_create(const uplink_allocator *a,
                                                      const uplink_schema *const *types,
                                                      const uplink_interpolator_config *const *interpolation,
@@ -241,7 +243,7 @@ UPLINK_API void uplink_snapshot_world_objects(const uplink_snapshot_world *w, si
                                               uplink_objects *objects);
 UPLINK_API uplink_error uplink_snapshot_world_restore(const uplink_snapshot_world *w, size_t type,
                                                       const int32_t *row, uplink_frame *f);
-/* The result is 1 if there is something to show, otherwise 0. */
+/* The result is 1 if *s was set, 0 before the first snapshot. */
 UPLINK_API int32_t uplink_snapshot_world_sample(uplink_snapshot_world *w, size_t type, uint64_t now,
                                                 uplink_sample *s);
 UPLINK_API void uplink_snapshot_world_interpolation(const uplink_snapshot_world *w, size_t type,
