@@ -1,5 +1,5 @@
-// The client of an uplink server for C#, over a shared library that was built with UPLINK_CLIENT.
-// include/uplink/client.hpp has units, ranges and limits.
+// The client of an uplink server for C#, which calls a shared library built with UPLINK_CLIENT.
+// include/uplink/client.hpp states units, ranges and limits.
 using System;
 using System.Collections.Generic;
 using System.Diagnostics;
@@ -16,7 +16,8 @@ namespace Uplink
         StreamOpen, StreamData, StreamEnd, StreamAborted, StreamDone, WorldUpdate, TickMessage, Silent, Mismatch, TickRate
     }
 
-    /// <summary>What happened. Frame and Data are valid until the next call of a method of the client.</summary>
+    /// <summary>An event of a client. include/uplink/client.hpp describes which members each type sets. Frame
+    /// and Data are valid until the next call of a method of the client.</summary>
     public struct Event
     {
         public EventType Type;
@@ -34,7 +35,8 @@ namespace Uplink
         /// <summary>A copy of the event's data.</summary>
         public byte[] Data { get { return Native.Copy(Memory, Length); } }
 
-        /// <summary>The data as text: why BindFailed or World with status 1, and what differs by Mismatch.</summary>
+        /// <summary>The data as text, which describes the cause of BindFailed and of World with status 1, and
+        /// the differences of Mismatch.</summary>
         public string Text { get { return Encoding.UTF8.GetString(Data); } }
     }
 
@@ -45,27 +47,31 @@ namespace Uplink
         public int Suite, DatagramSize;
     }
 
-    /// <summary>The jitter buffer of an RPC at the server, and the rate at which to call it. Slack and Target are in ns.</summary>
+    /// <summary>The state of an RPC's jitter buffer at the server, and the rate at which to call the RPC.
+    /// Slack and Target are in ns.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public struct Pace
     {
-        /// <summary>The speed of the program's clock at which calls arrive when the server needs them; 1 is the usual one.</summary>
+        /// <summary>The speed at which the program's clock should run so that calls arrive when the server
+        /// needs them; 1 is the nominal speed.</summary>
         public double Rate;
         public long Slack;
         public ulong Target;
 
-        /// <summary>Ticks of the server without a call, and calls that arrived after their tick.</summary>
+        /// <summary>The number of the server's ticks without a call, and of calls that arrived after their
+        /// tick.</summary>
         public ulong Missing, Late;
     }
 
-    /// <summary>Sizes of a client; 0 is the default.</summary>
+    /// <summary>The configuration of a client; 0 means the default.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public struct ClientConfig
     {
         public ulong Timeout;
         internal UIntPtr eventBytes, datagramBytes;
         public int Offered, Bindings, Handlers, ReliableQueue, Streams, StreamRate, Worlds;
-        /// <summary>1: the server may hand the client over to addresses of any loopback, private or link-local network.</summary>
+        /// <summary>If 1, the server may hand the client over to any loopback, private or link-local
+        /// address.</summary>
         public int LocalHandovers;
         internal IntPtr server;
 
@@ -91,7 +97,7 @@ namespace Uplink
             public UIntPtr size;
         }
 
-        /// An address and a port; ip has 16 bytes in network order.
+        /// An IP address and a port; ip has 16 bytes in network byte order.
         [StructLayout(LayoutKind.Sequential)]
         internal struct Address
         {
@@ -147,7 +153,8 @@ namespace Uplink
         internal static extern int uplink_issue_token(byte[] key, ulong clientId, ulong issued, byte[] address, [Out] byte[] to, UIntPtr capacity);
     }
 
-    /// <summary>A client with a UDP socket, and during handovers one for each server. It is for one thread at a time.</summary>
+    /// <summary>A client with a UDP socket, and during handovers with a socket for each server. It is for one
+    /// thread at a time.</summary>
     public sealed class UplinkClient : Handle
     {
         const int MaxDatagram = 1472;
@@ -158,14 +165,14 @@ namespace Uplink
         readonly List<End> ends = new List<End>();
         readonly List<Socket> readable = new List<Socket>();
 
-        /// A socket that is connected to a server; that of Connect has an address of zeros.
+        /// A socket that is connected to a server. The address is zero for the server of Connect.
         sealed class End
         {
             internal NativeClient.Address To;
             internal Socket Socket;
         }
 
-        /// <summary>The schemas that are bound or handled must outlive the client.</summary>
+        /// <summary>Creates a client. The schemas passed to Bind and HandleCalls must outlive it.</summary>
         public UplinkClient(IPEndPoint server, ClientConfig config = default(ClientConfig))
         {
             this.server = server;
@@ -181,7 +188,8 @@ namespace Uplink
             OpenSocket(default(NativeClient.Address));
         }
 
-        /// <summary>The time of the methods with a time, in ns.</summary>
+        /// <summary>The current time of a monotonic clock in ns, for all methods with a parameter
+        /// now.</summary>
         public static ulong Now { get { return (ulong)(Stopwatch.GetTimestamp() * (1e9 / Stopwatch.Frequency)); } }
 
         public static string ReasonText(int reason) { return Marshal.PtrToStringAnsi(NativeClient.uplink_reason_text(reason)); }
@@ -191,7 +199,8 @@ namespace Uplink
             IPEndPoint address = to.family == 0 ? server : to.EndPoint();
             var socket = new Socket(address.AddressFamily, SocketType.Dgram, ProtocolType.Udp);
             socket.Blocking = false;
-            // .NET has no such option for IPv6, where the system fragments what ICMP reports as too large.
+            // .NET has no such option for IPv6. The system then fragments datagrams that ICMP reports as too
+            // large.
             if (address.AddressFamily == AddressFamily.InterNetwork) socket.DontFragment = true;
             socket.Connect(address);
             var end = new End { To = to, Socket = socket };
@@ -213,7 +222,8 @@ namespace Uplink
             NativeClient.uplink_client_rebind(Pointer, Now);
         }
 
-        /// <summary>Requests an RPC of the server, once for each; the event Bound follows in each session.</summary>
+        /// <summary>Binds an RPC of the server, which must not be bound already, and returns its number. The
+        /// event Bound follows in each session.</summary>
         public int Bind(Schema schema, Codec codec = Codec.Adaptive, bool reliable = false, int copies = 0, int batch = 0)
         {
             int rpc;
@@ -222,7 +232,8 @@ namespace Uplink
             return rpc;
         }
 
-        /// <summary>Registers an RPC that the server calls: events ServerCall with this number as Rpc.</summary>
+        /// <summary>Registers an RPC that the server can call. Its calls are events ServerCall whose Rpc is
+        /// the returned number.</summary>
         public int HandleCalls(Schema schema)
         {
             int handler;
@@ -236,14 +247,17 @@ namespace Uplink
             UplinkException.Check(NativeClient.uplink_client_connect(Pointer, text, Native.Size(text.Length), Now), "token");
         }
 
-        /// <summary>Continues at the server that the backend has assigned: after Reconnecting like Connect; after Silent beside the session, and events Handover tell of it.</summary>
+        /// <summary>Connects to a server that the backend has assigned to the player, with its token. After
+        /// Reconnecting it replaces Connect. After Silent, the client keeps its session until the new one is
+        /// ready, and switches with events Handover.</summary>
         public Error Assign(IPEndPoint assigned, string token)
         {
             byte[] text = Encoding.ASCII.GetBytes(token);
             return (Error)NativeClient.uplink_client_assign(Pointer, Native.Text(assigned.ToString()), text, Native.Size(text.Length), Now);
         }
 
-        /// <summary>The state of an RPC's jitter buffer. Start the next tick after the usual interval divided by Pace.Rate.</summary>
+        /// <summary>The state of an RPC's jitter buffer. Start the next tick after the nominal interval
+        /// divided by Pace.Rate.</summary>
         public Pace Pace(int rpc)
         {
             Pace p;
@@ -265,7 +279,8 @@ namespace Uplink
             }
         }
 
-        /// <summary>Receives and sends what there is. Call it in each frame of the game, then Poll until it returns false.</summary>
+        /// <summary>Receives and sends all pending datagrams. Call it in each frame of the game, and then
+        /// Poll until it returns false.</summary>
         public void Run()
         {
             foreach (End end in ends) Receive(end);
@@ -284,7 +299,7 @@ namespace Uplink
             }
         }
 
-        /// Tells the client that the system reports that no program receives at a server's address.
+        /// Passes on the system's report that no program receives at a server's address.
         void Failed(NativeClient.Address server, SocketException e)
         {
             if (e.SocketErrorCode == SocketError.ConnectionRefused || e.SocketErrorCode == SocketError.ConnectionReset)
@@ -318,7 +333,8 @@ namespace Uplink
             return (int)NativeClient.uplink_client_next_datagram(Pointer, datagram, Native.Size(MaxDatagram), out to, Now);
         }
 
-        /// <summary>Waits for a datagram, at most until Run has something to do or so many ms.</summary>
+        /// <summary>Waits for a datagram, until Run has something to do, but at most ms
+        /// milliseconds.</summary>
         public void Wait(int ms)
         {
             ulong now = Now, due = NativeClient.uplink_client_next_timeout(Pointer);
@@ -343,13 +359,15 @@ namespace Uplink
             return true;
         }
 
-        /// <summary>Sends a call. Closed: the RPC is not bound now. Full: too much waits for a datagram. Backlog: too much reliable data waits.</summary>
+        /// <summary>Sends a call. Closed: the RPC is not bound now. Full: too many calls and messages wait
+        /// for a datagram. Backlog: too much reliable data waits.</summary>
         public Error Call(int rpc, Frame frame) { return (Error)NativeClient.uplink_client_call(Pointer, rpc, frame.Pointer, Now); }
 
         /// <summary>The size of the largest reliable message or request that can be sent now, at most 8,192 bytes.</summary>
         public int ReliableRoom { get { return (int)NativeClient.uplink_client_reliable_room(Pointer, Now); } }
 
-        /// <summary>Sends a message of the game. Backlog: too much reliable data waits, see ReliableRoom. TooFast: more in a second than the server accepts.</summary>
+        /// <summary>Sends a message of the game. Backlog: too much reliable data waits, see ReliableRoom.
+        /// TooFast: the client would send more in a second than the server accepts.</summary>
         public Error Send(byte[] message, bool reliable)
         {
             return (Error)NativeClient.uplink_client_send(Pointer, message, Native.Size(message.Length), reliable ? 1 : 0, Now);
@@ -376,7 +394,8 @@ namespace Uplink
         public Error AbortStream(uint stream, string reason) { return (Error)NativeClient.uplink_client_abort_stream(Pointer, stream, Native.Text(reason)); }
         public Error StopStream(uint stream) { return (Error)NativeClient.uplink_client_stop_stream(Pointer, stream); }
 
-        /// <summary>A token for tests and tools; without a key that of the development key. A game gets its tokens from a backend.</summary>
+        /// <summary>Issues a token, for tests and tools; if key is null, with the development key. A game
+        /// gets its tokens from a backend.</summary>
         public static string IssueToken(string key, ulong clientId, IPEndPoint server)
         {
             var text = new byte[779];

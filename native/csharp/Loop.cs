@@ -9,25 +9,25 @@ namespace Uplink
         [DllImport(Native.Library)] internal static extern int uplink_client_next_call(IntPtr c, int rpc, out ulong session, out ulong sequence);
     }
 
-    /// <summary>
-    /// Runs the ticks of a client that predicts its player: it asks for inputs, calls an RPC with them, predicts, follows the pace
-    /// of the server's jitter buffer, and continues in new sessions and after handovers. It allocates nothing after its creation.
-    /// </summary>
+    /// <summary> Runs the ticks of a client that predicts its player: it gets inputs from the game, calls an
+    /// RPC with them, predicts, follows the pace of the server's jitter buffer, and continues in new sessions
+    /// and after handovers. It does not allocate after its creation. </summary>
     public sealed class Loop<TState, TInput> : IDisposable where TState : struct
     {
-        /// <summary>
-        /// The player's input for the tick that is due at a time in ns. sequence is the number of the call with the input; it is 0
-        /// in the first tick of each session: numbers from before then have no meaning.
-        /// </summary>
+        /// <summary> Returns the player's input for the tick that is due at a time in ns. sequence is the
+        /// number of the call with the input. It is 0 in the first tick of each session: earlier numbers are
+        /// then obsolete. </summary>
         public delegate TInput InputFunction(ulong at, ulong sequence);
 
         /// <summary>Sets a frame of the RPC to an input.</summary>
         public delegate void PackFunction(ref TInput input, Frame frame);
 
-        /// <summary>Restores the input that the server decodes: the prediction steps with that.</summary>
+        /// <summary>Restores the quantized input from a frame, as the server decodes it. The prediction uses
+        /// this input.</summary>
         public delegate void UnpackFunction(Frame frame, ref TInput input);
 
-        /// <summary>How far in ns Advance may be late before ticks are skipped: inputs of older ticks would arrive too late.</summary>
+        /// <summary>The delay of Advance in ns above which it skips ticks, because their inputs would arrive
+        /// too late.</summary>
         public const ulong MaxCatchUp = 150000000;
 
         readonly UplinkClient client;
@@ -42,9 +42,8 @@ namespace Uplink
         ulong next, session, dropped, tick;
         uint key;
 
-        /// <summary>
-        /// The RPC is that of UplinkClient.Bind, with the schema of the frame, and has no other caller. hz is the number of ticks in
-        /// a second. The loop owns the predictor.
+        /// <summary> rpc is the number that UplinkClient.Bind returned for the schema of the frame. Only the
+        /// loop may call this RPC. hz is the number of ticks per second. The loop owns the predictor.
         /// </summary>
         public Loop(UplinkClient client, int rpc, Frame frame, double hz, Predictor<TState, TInput> predictor, InputFunction input, PackFunction pack, UnpackFunction unpack)
         {
@@ -64,25 +63,25 @@ namespace Uplink
         /// <summary>The predicted state.</summary>
         public TState State { get { return predictor.State; } }
 
-        /// <summary>Whether a state of the server is known in this session.</summary>
+        /// <summary>True if a state of the server was received in this session.</summary>
         public bool Known { get; private set; }
 
-        /// <summary>The number of inputs that the server's newest state does not contain.</summary>
+        /// <summary>The number of inputs that the server's newest state does not include.</summary>
         public int Waiting { get { return predictor.Waiting; } }
 
         public PredictionStats Stats { get { return predictor.Stats; } }
 
-        /// <summary>Ticks that were not run because Advance was called too late.</summary>
+        /// <summary>The number of ticks that were skipped because Advance was called too late.</summary>
         public ulong Skipped { get; private set; }
 
-        /// <summary>Ticks without an input, because the RPC was not bound or because of an error.</summary>
+        /// <summary>The number of ticks without an input, because the RPC was not bound or because of an
+        /// error.</summary>
         public ulong Unsent { get; private set; }
 
-        /// <summary>
-        /// Runs the ticks that are due at now, and returns when the next one is due. Call it once in each frame drawn, with
-        /// UplinkClient.Now. Missed ticks run at once, or are skipped if it is more than MaxCatchUp late. It ends at the first error of
-        /// UplinkClient.Call, or exception of the functions of the game; the loop remains usable.
-        /// </summary>
+        /// <summary> Runs the ticks that are due at now, and sets due to the time at which the next one is
+        /// due. Call it once per drawn frame, with UplinkClient.Now. It runs missed ticks at once; if it is
+        /// more than MaxCatchUp late, it skips them. It ends at the first error of UplinkClient.Call or
+        /// exception of a function of the game; the loop remains usable. </summary>
         public Error Advance(ulong now, out ulong due)
         {
             if (!started || now > next + MaxCatchUp)
@@ -103,12 +102,12 @@ namespace Uplink
             return e;
         }
 
-        /// <summary>
-        /// Corrects the prediction by a state of the player's object in the newest message of a world, with its tick. A state of the
-        /// same tick as the last one, or of an earlier one, has no effect. If the key differs from that of the last state, as after a
-        /// respawn, or if the session is a new one, the change is neither counted as a correction nor reported.
-        /// Invalid: messages arrive, but none tells which inputs it contains: the server does not register the RPC with ds.ForPrediction.
-        /// </summary>
+        /// <summary> Corrects the prediction with a state of the player's object in the newest message of a
+        /// world, and that message's tick. A state whose tick is not later than that of the last state has no
+        /// effect. If the key differs from that of the last state, for example after a respawn, or if the
+        /// session is new, the change is neither counted as a correction nor reported. Invalid: the messages
+        /// do not contain the number of processed calls of the RPC, because the server does not register it
+        /// with ds.ForPrediction. </summary>
         public Error Correct(World world, ulong stateTick, uint objectKey, TState state)
         {
             ulong current, sequence, processed;
@@ -135,7 +134,7 @@ namespace Uplink
         Error Run(ulong at)
         {
             ulong current, sequence;
-            Unsent++; // until the input is sent
+            Unsent++; // reverted when the input was sent
             if (NativeLoop.uplink_client_next_call(client.Pointer, rpc, out current, out sequence) == 0) return Error.Closed;
             if (current != session) Begin(current);
             TInput value = input(at, sequence);

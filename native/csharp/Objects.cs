@@ -1,12 +1,13 @@
-// Objects for C#: decoders of snapshots, also of worlds with areas, and interpolation, over a connection of the
-// program. The headers objects.hpp, snapshot.hpp and interpolate.hpp in include/uplink have units, ranges and how
-// long results are valid.
+// Objects for C#: decoders of snapshots with and without areas, interpolation and smoothing, for programs
+// with a connection of their own. The headers objects.hpp, snapshot.hpp, interpolate.hpp and smoother.hpp in
+// include/uplink state units, ranges and how long results are valid.
 using System;
 using System.Runtime.InteropServices;
 
 namespace Uplink
 {
-    /// <summary>Objects of one type, by ascending id. They are a view of the memory of what returned them.</summary>
+    /// <summary>Lists objects of one type by ascending id. It is a view of memory that belongs to the object
+    /// whose method returned it.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public struct Objects
     {
@@ -18,11 +19,12 @@ namespace Uplink
 
         public int Id(int i) { return (ushort)Marshal.ReadInt16(objects, 4 * Checked(i)); }
 
-        /// <summary>An id whose generation changed is another object.</summary>
+        /// <summary>The generation of object i. The same id with another generation is another
+        /// object.</summary>
         public int Generation(int i) { return Marshal.ReadByte(objects, 4 * Checked(i) + 2); }
 
-        /// <summary>By how many ticks object i is older than the snapshot; of an AreaDecoder, by how many
-        /// snapshots. Always 0 without areas.</summary>
+        /// <summary>The age of the state of object i relative to the snapshot, in ticks, or in snapshots if
+        /// the Objects come from an AreaDecoder. Always 0 without areas.</summary>
         public long Age(int i) { return ages == IntPtr.Zero ? 0 : Marshal.ReadInt64(ages, 8 * Checked(i)); }
 
         /// <summary>Copies the integers of object i to an array with Components elements.</summary>
@@ -39,7 +41,7 @@ namespace Uplink
 
     public enum ObjectClass { Number, Angle, Quat, Integer, Bytes }
 
-    /// <summary>A field of a row without a schema.</summary>
+    /// <summary>A field of the rows of an ObjectType without a schema.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public struct ObjectField
     {
@@ -49,12 +51,14 @@ namespace Uplink
 
     public enum Interpolation { Linear, Hermite, Nearest }
 
-    /// <summary>Names of fields are null if objects have none. Times are in ns; 0 is the default.</summary>
+    /// <summary>Names of fields are null if the objects have no such field. Times are in ns; 0 means the
+    /// default.</summary>
     public sealed class InterpolatorConfig
     {
         public Interpolation Method;
         public bool Adaptive;
-        /// <summary>Position and Velocity have 2 or 3 numbers, Orientation is a quat or angles, Blended, at most 8, are further fields of numbers or angles.</summary>
+        /// <summary>Names of fields: Position and Velocity have 2 or 3 numbers, Orientation is a quat or
+        /// angles, and Blended lists up to 8 further fields of numbers or angles to interpolate.</summary>
         public string Position, Velocity, Orientation, Teleports;
         public string[] Blended;
         public ulong Interval, Delay, Jitter, MaxDelay, Extrapolate, Gap;
@@ -84,9 +88,10 @@ namespace Uplink
         public Vector Position, Velocity;
         public Quaternion Orientation;
         public uint Teleports;
-        /// <summary>In degrees: 4, those of the orientation, then those of the blended fields, which turn the short way round.</summary>
+        /// <summary>The angles of the orientation and then those of the blended fields, at most 4, in
+        /// degrees. They are interpolated along the shorter arc.</summary>
         public Angles Angles;
-        /// <summary>8, those of the blended fields.</summary>
+        /// <summary>The numbers of the blended fields, at most 8.</summary>
         public Numbers Numbers;
     }
 
@@ -133,13 +138,14 @@ namespace Uplink
         Objects objects;
         IntPtr poses;
 
-        /// <summary>Of the server, in ns.</summary>
+        /// <summary>The server time in ns.</summary>
         public ulong Time { get { return time; } }
 
-        /// <summary>Whether the time is after the newest snapshot.</summary>
+        /// <summary>True if Time is later than the newest snapshot.</summary>
         public bool Starved { get { return starved != 0; } }
 
-        /// <summary>Those of the snapshot up to the time, for fields that are not interpolated.</summary>
+        /// <summary>The objects of the newest snapshot that is not after Time, for fields that are not
+        /// interpolated.</summary>
         public Objects Objects { get { return objects; } }
 
         /// <summary>The pose of object i.</summary>
@@ -221,7 +227,7 @@ namespace Uplink
             return texts.Add(c.Blended != null && i < c.Blended.Length ? c.Blended[i] : null);
         }
 
-        /// Throws if a field cannot be meant: the message tells which are possible.
+        /// Throws if a field does not exist or has the wrong kind. The message names the possible fields.
         internal static void Check(IntPtr schema, ref Config c)
         {
             var text = new byte[512];
@@ -242,7 +248,8 @@ namespace Uplink
         }
     }
 
-    /// <summary>The rows of objects, for decoders and interpolators over a connection of the program. It must outlive them.</summary>
+    /// <summary>Describes the rows of objects, for decoders and interpolators, which it must
+    /// outlive.</summary>
     public sealed class ObjectType : Handle
     {
         internal readonly Schema Schema;
@@ -253,7 +260,7 @@ namespace Uplink
             UplinkException.Check(NativeObjects.uplink_object_type_create(IntPtr.Zero, schema.Pointer, out Pointer), "object type");
         }
 
-        /// <summary>A type without a schema.</summary>
+        /// <summary>Creates a type without a schema.</summary>
         public ObjectType(params ObjectField[] fields)
         {
             UplinkException.Check(NativeObjects.uplink_object_type_of_fields(IntPtr.Zero, fields, Native.Size(fields.Length), out Pointer), "object type");
@@ -270,17 +277,18 @@ namespace Uplink
         internal override void Destroy(IntPtr pointer) { NativeObjects.uplink_object_type_destroy(pointer); }
     }
 
-    /// <summary>Decodes the payloads of a world, over a connection of the program.</summary>
+    /// <summary>Decodes the payloads of a world without areas.</summary>
     public sealed class SnapshotDecoder : Handle
     {
-        /// <summary>initial is the coded initial state; null if it is empty.</summary>
+        /// <summary>initial is the coded initial state of the world, or null if that is empty.</summary>
         public SnapshotDecoder(ObjectType type, byte[] initial = null, int maxObjects = 0)
         {
             UIntPtr n = Native.Size(initial == null ? 0 : initial.Length);
             UplinkException.Check(NativeObjects.uplink_snapshot_decoder_create(IntPtr.Zero, type.Pointer, initial, n, Native.Size(maxObjects), out Pointer), "decoder");
         }
 
-        /// <summary>number has the low bits of the snapshot's number. Errors are normal on a lossy path.</summary>
+        /// <summary>Decodes a payload. number is the low 16 bits of the snapshot's number. Errors are normal
+        /// on a lossy path.</summary>
         public Error Decode(byte[] payload, int size, out int number, out Objects objects)
         {
             NativeObjects.Info info;
@@ -289,13 +297,14 @@ namespace Uplink
             return (Error)e;
         }
 
-        /// <summary>Writes an ack to to, which has Decoder.MaxAck bytes, and returns its size.</summary>
+        /// <summary>Writes an ack to the array to, which has Decoder.MaxAck bytes, and returns its
+        /// size.</summary>
         public int Ack(byte[] to) { return (int)NativeObjects.uplink_snapshot_decoder_ack(Pointer, to); }
 
         internal override void Destroy(IntPtr pointer) { NativeObjects.uplink_snapshot_decoder_destroy(pointer); }
     }
 
-    /// <summary>Decodes the messages of a world with areas, over a connection of the program.</summary>
+    /// <summary>Decodes the messages of a world with areas.</summary>
     public sealed class AreaDecoder : Handle
     {
         public AreaDecoder(ObjectType[] types, int maxObjects = 0)
@@ -312,7 +321,7 @@ namespace Uplink
             return (Error)e;
         }
 
-        /// <summary>The objects of a type that the message shows that was decoded last.</summary>
+        /// <summary>The objects of a type in the message that was decoded last.</summary>
         public Objects Shown(int type)
         {
             Objects o;
@@ -325,10 +334,12 @@ namespace Uplink
         internal override void Destroy(IntPtr pointer) { NativeObjects.uplink_area_decoder_destroy(pointer); }
     }
 
-    /// <summary>Shows snapshots of a type a little in the past, over a connection of the program. Times are in ns.</summary>
+    /// <summary>Buffers snapshots of objects of one type, and interpolates between them. Times are in
+    /// ns.</summary>
     public sealed class Interpolator : Handle
     {
-        /// <summary>Throws an ArgumentException that says which fields are possible, if one of config cannot be meant.</summary>
+        /// <summary>Throws an ArgumentException if a field of config does not exist or has the wrong kind.
+        /// Its message names the possible fields.</summary>
         public Interpolator(ObjectType type, InterpolatorConfig config)
         {
             using (var texts = new Texts())
@@ -339,10 +350,12 @@ namespace Uplink
             }
         }
 
-        /// <summary>Adds a snapshot of a server's time, which arrived at now. Duplicate, Stale: it is not needed.</summary>
+        /// <summary>Adds a snapshot with the server time time that was received at now. Duplicate and Stale
+        /// mean that it was added before or is too old, which is normal on a lossy path.</summary>
         public Error Add(ulong now, ulong time, Objects objects) { return (Error)NativeObjects.uplink_interpolator_add(Pointer, now, time, ref objects); }
 
-        /// <summary>What to show at now. It returns false before the first snapshot.</summary>
+        /// <summary>Sets s to the objects to show at now. It returns false before the first
+        /// snapshot.</summary>
         public bool Sample(ulong now, out Sample s) { return NativeObjects.uplink_interpolator_sample(Pointer, now, out s) != 0; }
 
         public void Reset() { NativeObjects.uplink_interpolator_reset(Pointer); }
@@ -360,14 +373,16 @@ namespace Uplink
         internal override void Destroy(IntPtr pointer) { NativeObjects.uplink_interpolator_destroy(pointer); }
     }
 
-    /// <summary>How a Smoother fades errors; 0 is the default. include/uplink/smoother.hpp has units and ranges.</summary>
+    /// <summary>The configuration of a Smoother; 0 means the default. include/uplink/smoother.hpp states
+    /// units and ranges.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public struct Smoothing
     {
         public double Slow, Fast, SmallError, LargeError, SmallTurn, LargeTurn, Snap;
     }
 
-    /// <summary>Smooths the corrections of one object: its drawn pose continues from where it was, and approaches the simulated one.</summary>
+    /// <summary>Smooths the corrections of one object: after a correction, its drawn pose approaches the
+    /// simulated pose gradually.</summary>
     public sealed class Smoother : Handle
     {
         public Smoother(Smoothing config = default(Smoothing))
@@ -378,15 +393,17 @@ namespace Uplink
             UplinkException.Check(e, "smoother");
         }
 
-        /// <summary>A correction changed the simulated pose. The drawn pose does not change, unless it is far from the new one: then it jumps there.</summary>
+        /// <summary>Records that a correction changed the simulated pose. The drawn pose stays where it is,
+        /// unless its distance from the new pose is Smoothing.Snap or more: then it jumps to the new
+        /// pose.</summary>
         public void Correct(Pose from, Pose to) { NativeObjects.uplink_smoother_correct(Pointer, ref from, ref to); }
 
         public void Reset() { NativeObjects.uplink_smoother_reset(Pointer); }
 
-        /// <summary>Advances time, at any frame rate.</summary>
+        /// <summary>Advances the time. The result does not depend on the frame rate.</summary>
         public void Step(double seconds) { NativeObjects.uplink_smoother_step(Pointer, seconds); }
 
-        /// <summary>Whether the drawn pose is the simulated one.</summary>
+        /// <summary>True if the drawn pose is the simulated pose.</summary>
         public bool Settled { get { return NativeObjects.uplink_smoother_settled(Pointer) != 0; } }
 
         /// <summary>The pose at which to draw an object that is simulated at p.</summary>

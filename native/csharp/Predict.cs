@@ -30,13 +30,14 @@ namespace Uplink
         [DllImport(Native.Library)] internal static extern int uplink_server_clock_server(IntPtr c, ulong now, ulong oneWay, out ulong time);
     }
 
-    /// <summary>Predicts the state of one player. It allocates nothing after its creation.</summary>
+    /// <summary>Predicts the state of one player. It does not allocate after its creation.</summary>
     public sealed class Predictor<TState, TInput> : Handle where TState : struct
     {
-        /// <summary>Advances a state by one input, as the server does. It depends on its arguments alone.</summary>
+        /// <summary>Advances a state by one input, as the server does. The result must depend on the
+        /// arguments only.</summary>
         public delegate void StepFunction(ref TState state, TInput input);
 
-        /// <summary>How far apart two states are, in the unit of the tolerance.</summary>
+        /// <summary>Returns the distance between two states, in the unit of the tolerance.</summary>
         public delegate double DistanceFunction(ref TState a, ref TState b);
 
         readonly StepFunction step;
@@ -56,10 +57,11 @@ namespace Uplink
             state = start;
         }
 
-        /// <summary>The newest state of the server with all inputs that it lacks.</summary>
+        /// <summary>The predicted state: the newest state of the server, advanced by all inputs that it
+        /// lacks.</summary>
         public TState State { get { return state; } }
 
-        /// <summary>The number of inputs that the server's newest state does not contain.</summary>
+        /// <summary>The number of inputs that the server's newest state does not include.</summary>
         public int Waiting { get { return (int)NativePredict.uplink_input_history_waiting(Pointer); } }
 
         public PredictionStats Stats
@@ -72,7 +74,8 @@ namespace Uplink
             }
         }
 
-        /// <summary>Applies an input that was sent with a sequence number. Invalid: the number is not above that of the input before.</summary>
+        /// <summary>Applies an input that was sent with a sequence number. Invalid: the number is not higher
+        /// than that of the previous input.</summary>
         public Error Apply(ulong sequence, TInput input)
         {
             UIntPtr slot;
@@ -83,7 +86,9 @@ namespace Uplink
             return Error.Ok;
         }
 
-        /// <summary>Replaces the state by one of the server, which contains the inputs with numbers below processed. Returns the distance from the state before.</summary>
+        /// <summary>Replaces the state by a state of the server, which includes the inputs with numbers below
+        /// processed, and applies the later inputs again. Returns the distance between the new and the
+        /// previous predicted state.</summary>
         public double Correct(ulong processed, TState server)
         {
             TState before = state;
@@ -93,10 +98,13 @@ namespace Uplink
             return far;
         }
 
-        /// <summary>Correct for a state that does not continue the one before: the player's first one, or that after a respawn. It is neither counted as a correction nor reported.</summary>
+        /// <summary>Like Correct, for a state that does not continue the previous one: the player's first
+        /// state, or the first one after a respawn. It is neither counted as a correction nor
+        /// reported.</summary>
         public void Place(ulong processed, TState server) { Replay(processed, server); }
 
-        /// Replaces the state by one of the server with the later inputs, and returns whether it did.
+        /// Replaces the state by a state of the server and applies the later inputs again. Returns false if
+        /// an earlier state included more inputs; then nothing changes.
         bool Replay(ulong processed, TState server)
         {
             if (NativePredict.uplink_input_history_correct(Pointer, processed) == 0) return false;
@@ -106,7 +114,8 @@ namespace Uplink
             return true;
         }
 
-        /// <summary>Starts again from a state without inputs, as in a new session. The counts continue.</summary>
+        /// <summary>Restarts the prediction from a state and removes all inputs, for a new session. The
+        /// counts continue.</summary>
         public void Reset(TState start)
         {
             state = start;
@@ -116,15 +125,17 @@ namespace Uplink
         internal override void Destroy(IntPtr pointer) { NativePredict.uplink_input_history_destroy(pointer); }
     }
 
-    /// <summary>A client's estimate of the server's time, over a connection of the program. Times are in ns; a World has its own.</summary>
+    /// <summary>A client's estimate of the server's time, for programs with a connection of their own. Times
+    /// are in ns. A World contains such a clock.</summary>
     public sealed class ServerClock : Handle
     {
         public ServerClock() { UplinkException.Check(NativePredict.uplink_server_clock_create(IntPtr.Zero, out Pointer), "clock"); }
 
-        /// <summary>Adds a packet of a server time, which arrived at now.</summary>
+        /// <summary>Adds a packet with a server time that arrived at now.</summary>
         public void Observe(ulong now, ulong server) { NativePredict.uplink_server_clock_observe(Pointer, now, server); }
 
-        /// <summary>The server's time at now, if the shortest one-way delay is known. It returns false before the first packet.</summary>
+        /// <summary>Sets time to the server's time at now. oneWay is the shortest one-way delay from the
+        /// server. It returns false before the first packet.</summary>
         public bool Server(ulong now, ulong oneWay, out ulong time) { return NativePredict.uplink_server_clock_server(Pointer, now, oneWay, out time) != 0; }
 
         internal override void Destroy(IntPtr pointer) { NativePredict.uplink_server_clock_destroy(pointer); }

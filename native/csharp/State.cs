@@ -1,12 +1,13 @@
-// State synchronization for C#, over a shared library that was built with UPLINK_CLIENT. It needs Worlds.cs.
-// include/uplink/state.hpp and state_world.hpp have units, ranges and limits.
+// State synchronization for C#, which calls a shared library built with UPLINK_CLIENT. It needs Worlds.cs.
+// include/uplink/state.hpp and state_world.hpp state units, ranges and limits.
 using System;
 using System.Collections.Generic;
 using System.Runtime.InteropServices;
 
 namespace Uplink
 {
-    /// <summary>Memory of a receiver; 0 is the default. Rest is the integer field that is above its minimum at rest, or null.</summary>
+    /// <summary>Limits of a receiver; 0 means the default. Rest is the name of the integer field whose value
+    /// is above its minimum while an object is at rest, or null.</summary>
     public sealed class StateConfig
     {
         public string Rest;
@@ -88,10 +89,11 @@ namespace Uplink
     }
 #endif
 
-    /// <summary>A world by state synchronization.</summary>
+    /// <summary>A world that the server offers as state.</summary>
     public sealed class StateWorld : World
     {
-        static readonly NativeState.Updated updated = OnUpdated; // kept, since the library calls it
+        // Static, so that it is not collected while the library can call it.
+        static readonly NativeState.Updated updated = OnUpdated;
 
         GCHandle self;
 
@@ -121,7 +123,8 @@ namespace Uplink
 
         IntPtr Receiver { get { return NativeState.uplink_state_world_receiver(Pointer); } }
 
-        /// <summary>Updated object i, during Updated. If it was not removed, frame, of the world's schema, gets its values.</summary>
+        /// <summary>Returns updated object i, during the event Updated. If the object was not removed, it
+        /// sets frame, which must have the world's schema, to its values.</summary>
         public StateObject Object(int i, Frame frame)
         {
             NativeState.ObjectUpdate o;
@@ -131,7 +134,8 @@ namespace Uplink
             return new StateObject { Id = o.id, Generation = o.generation, Removed = o.removed != 0 };
         }
 
-        /// <summary>Adds the inputs of all players of a tick that was not known to list, and returns the tick; missing: the server had none.</summary>
+        /// <summary>Adds the inputs of all players in a tick that no earlier packet contained to list, and
+        /// returns the tick. missing is set if the server has no inputs for it.</summary>
         public long Inputs(int i, List<PlayerInput> list, out bool missing)
         {
             NativeState.Inputs t;

@@ -1,9 +1,8 @@
-// The codec of RPCs for C#: Unity, Godot, .NET and Mono. It calls the shared library "uplink" by
-// P/Invoke, and needs nothing beyond netstandard2.0. include/uplink/codec.hpp has units, ranges and
-// limits.
+// The codec of RPCs for C#: Unity, Godot, .NET and Mono. It calls the shared library "uplink" with P/Invoke,
+// and requires only netstandard2.0. include/uplink/codec.hpp states units, ranges and limits.
 //
-// A Schema can be used by any thread. A Frame, Encoder or Decoder is for one thread at a time.
-// Dispose frees the memory of the library; a schema must outlive what was made from it.
+// A Schema can be used by any thread. A Frame, Encoder or Decoder is for one thread at a time. Dispose frees
+// memory of the library. A schema must outlive all objects that were created with it.
 using System;
 using System.Collections.Generic;
 using System.Runtime.InteropServices;
@@ -11,18 +10,18 @@ using System.Text;
 
 namespace Uplink
 {
-    /// <summary>What the values of a field are.</summary>
+    /// <summary>The type of the values of a field.</summary>
     public enum Kind { Vec2, Vec3, Scalar, Angle, Quat, UnitVec, UInt, Int, Bits, Bool, Fixed, Bytes }
 
     public enum Codec { Rle, Adaptive }
 
-    /// <summary>Outcomes of the library; 0 is success.</summary>
+    /// <summary>Results of the functions of the library; 0 means success.</summary>
     public enum Error
     {
         Ok, NoMemory, Invalid, TooSmall, Malformed, NoBaseline, Duplicate, Stale, Full, Closed, Refused, Authentication, Desync, Backlog, TooFast
     }
 
-    /// <summary>An error that is no normal outcome of a lossy network.</summary>
+    /// <summary>An error that a lossy network does not cause.</summary>
     public sealed class UplinkException : Exception
     {
         public Error Error { get; }
@@ -39,7 +38,7 @@ namespace Uplink
         }
     }
 
-    /// <summary>One argument of an RPC. Members that a kind does not use stay 0 or null.</summary>
+    /// <summary>One argument of an RPC. Leave members that the kind does not use at 0 or null.</summary>
     public sealed class Field
     {
         public string Name;
@@ -141,12 +140,12 @@ namespace Uplink
         }
     }
 
-    /// <summary>Texts that the library reads before Dispose.</summary>
+    /// <summary>Holds texts in memory that the library can read until Dispose.</summary>
     sealed class Texts : IDisposable
     {
         readonly List<GCHandle> pinned = new List<GCHandle>();
 
-        /// <summary>The address of a text, null for null.</summary>
+        /// <summary>Returns the address of a copy of a text, or null for null.</summary>
         internal IntPtr Add(string s)
         {
             if (s == null) return IntPtr.Zero;
@@ -161,7 +160,7 @@ namespace Uplink
         }
     }
 
-    /// <summary>A handle of the library.</summary>
+    /// <summary>An object of the library.</summary>
     public abstract class Handle : IDisposable
     {
         internal IntPtr Pointer;
@@ -207,13 +206,14 @@ namespace Uplink
             }
         }
 
-        /// <summary>Equal at both ends if their schemas are.</summary>
+        /// <summary>A hash that is equal at both ends if their schemas are equal.</summary>
         public ulong Fingerprint { get { return Native.uplink_schema_fingerprint(Pointer); } }
 
         internal override void Destroy(IntPtr pointer) { Native.uplink_schema_destroy(pointer); }
     }
 
-    /// <summary>The quantized arguments of a call: a Frame of the caller, or a view of a received one.</summary>
+    /// <summary>The quantized arguments of a call: a frame of the program, or a view of a received
+    /// frame.</summary>
     public class Frame : Handle
     {
         internal Frame(IntPtr view) { Pointer = view; }
@@ -228,7 +228,8 @@ namespace Uplink
             UplinkException.Check(Native.uplink_frame_set(Pointer, Native.Size(field), values, Native.Size(values.Length)), "field " + field);
         }
 
-        /// <summary>Of uint, int (as two's complement), bits and bool.</summary>
+        /// <summary>Sets the values of a field of the kind uint, int (in two's complement), bits or
+        /// bool.</summary>
         public void SetIntegers(int field, params ulong[] values)
         {
             UplinkException.Check(Native.uplink_frame_set_integers(Pointer, Native.Size(field), values, Native.Size(values.Length)), "field " + field);
@@ -257,7 +258,8 @@ namespace Uplink
             return Native.Copy(data, n);
         }
 
-        /// <summary>A copy of the integers that are coded; schema is that of the frame.</summary>
+        /// <summary>Returns a copy of the integers that are coded. schema is the schema of the
+        /// frame.</summary>
         public int[] Components(Schema schema)
         {
             var copy = new int[(int)Native.uplink_schema_components(schema.Pointer)];
@@ -276,7 +278,7 @@ namespace Uplink
         internal override void Destroy(IntPtr pointer) { }
     }
 
-    /// <summary>Codes the calls of one RPC.</summary>
+    /// <summary>Encodes the calls of one RPC.</summary>
     public sealed class Encoder : Handle
     {
         public const int MaxPayload = 1197;
@@ -287,7 +289,7 @@ namespace Uplink
             UplinkException.Check(Native.uplink_encoder_create(IntPtr.Zero, schema.Pointer, ref c, out Pointer), "encoder");
         }
 
-        /// <summary>Codes a call into to, and returns the size of the payload.</summary>
+        /// <summary>Encodes a call into the array to, and returns the size of the payload.</summary>
         public int Encode(Frame frame, byte[] to)
         {
             UIntPtr size;
@@ -295,7 +297,7 @@ namespace Uplink
             return (int)size;
         }
 
-        /// <summary>Takes an ack. It returns false if no decoder sends it, or it is of another RPC.</summary>
+        /// <summary>Processes an ack. It returns false if the ack is invalid or is for another RPC.</summary>
         public bool Ack(byte[] ack, int size)
         {
             UIntPtr used;
@@ -313,7 +315,8 @@ namespace Uplink
         public Frame Frame;
     }
 
-    /// <summary>Decodes the calls of one RPC, whatever the network loses, duplicates, reorders or forges.</summary>
+    /// <summary>Decodes the calls of one RPC. Lost, duplicated, reordered and forged payloads are
+    /// safe.</summary>
     public sealed class Decoder : Handle
     {
         public const int MaxCalls = 16;
@@ -329,7 +332,8 @@ namespace Uplink
             for (int i = 0; i < MaxCalls; i++) views[i] = new FrameView();
         }
 
-        /// <summary>Decodes a payload into to, which has MaxCalls elements. n is the number of new calls. Errors are normal on a lossy path.</summary>
+        /// <summary>Decodes a payload into the array to, which has MaxCalls elements. n is the number of new
+        /// calls. Errors are normal on a lossy path.</summary>
         public Error Decode(byte[] payload, int size, Call[] to, out int n)
         {
             UIntPtr count;
@@ -343,7 +347,7 @@ namespace Uplink
             return (Error)e;
         }
 
-        /// <summary>Writes an ack to to, which has MaxAck bytes, and returns its size.</summary>
+        /// <summary>Writes an ack to the array to, which has MaxAck bytes, and returns its size.</summary>
         public int Ack(byte[] to)
         {
             return (int)Native.uplink_decoder_ack(Pointer, to);

@@ -1,25 +1,26 @@
-// Worlds for C#: subscriptions of the client and their clock, and worlds by snapshots, also with areas, over a shared
-// library that was built with UPLINK_CLIENT. The headers world.hpp, clock.hpp and snapshot_world.hpp in include/uplink
-// have units, ranges and how long results are valid.
+// Worlds for C#: subscriptions of the client and their clock, and worlds as snapshots, with and without
+// areas. It calls a shared library built with UPLINK_CLIENT. The headers world.hpp, clock.hpp and
+// snapshot_world.hpp in include/uplink state units, ranges and how long results are valid.
 using System;
 using System.Runtime.InteropServices;
 
 namespace Uplink
 {
-    /// <summary>A client's clock in ticks of a world's server.</summary>
+    /// <summary>A client's estimate of the ticks of a world's server.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public struct Ticks
     {
         public double Server, Hz;
 
-        /// <summary>The rate of the ticks as measured over the last seconds: 1 if there are Hz in a second.</summary>
+        /// <summary>The rate of the ticks, measured over the last seconds, relative to Hz.</summary>
         public double Rate;
         public ulong OneWay, Rtt;
 
-        /// <summary>The tick in which the server will use a call that is sent now, after the path and the RPC's jitter buffer (UplinkClient.Pace).</summary>
+        /// <summary>The tick in which the server will use a call that is sent now. p is the pace of the RPC,
+        /// see UplinkClient.Pace.</summary>
         public double Input(Pace p) { return Server + (Rtt / 2.0 + p.Target) / 1e9 * Hz * Rate; }
 
-        /// <summary>The tick that interpolation with a delay in ns shows now.</summary>
+        /// <summary>The tick that interpolation with the given delay in ns shows now.</summary>
         public double Shown(ulong delay) { return Server - (OneWay * Rate + delay) / 1e9 * Hz; }
     }
 
@@ -52,20 +53,23 @@ namespace Uplink
     {
         internal abstract IntPtr Base { get; }
 
-        /// <summary>0 before the first offer of the server.</summary>
+        /// <summary>The number of ticks per second, or 0 before the first offer of the server.</summary>
         public double TicksPerSecond { get { return NativeWorlds.uplink_world_ticks(Base); } }
 
-        /// <summary>The client's clock in ticks of the server. It returns false before the first message of a session.</summary>
+        /// <summary>Sets t to the client's estimate of the server's ticks. It returns false before the first
+        /// message of a session.</summary>
         public bool Clock(UplinkClient client, out Ticks t)
         {
             Stats s = client.Stats;
             return NativeWorlds.uplink_world_clock(Base, UplinkClient.Now, s.MinRtt, s.Rtt, out t) != 0;
         }
 
-        /// <summary>Whether the newest message has the number of calls of an RPC that the server has processed, for Predictor.Correct.</summary>
+        /// <summary>Sets next to the sequence number after the last processed call of an RPC, for
+        /// Predictor.Correct. It returns false if the newest message does not contain it.</summary>
         public bool Processed(int rpc, out ulong next) { return NativeWorlds.uplink_world_processed(Base, rpc, out next) != 0; }
 
-        /// <summary>Subscribes a client, whose ClientConfig.Worlds is above 0. Returns the number of events about the world.</summary>
+        /// <summary>Subscribes a client whose ClientConfig.Worlds is above 0 to the world. Returns the number
+        /// of the world in events.</summary>
         public int Subscribe(UplinkClient client, string name, int ackHz = 0)
         {
             int world;
@@ -73,17 +77,18 @@ namespace Uplink
             return world;
         }
 
-        /// <summary>Ends a subscription by its number. Full: try again.</summary>
+        /// <summary>Ends the subscription with a number. Backlog: try again later.</summary>
         public static Error Unsubscribe(UplinkClient client, int world)
         {
             return (Error)NativeWorlds.uplink_client_unsubscribe(client.Pointer, world);
         }
     }
 
-    /// <summary>A world by snapshots, with and without areas.</summary>
+    /// <summary>A world that the server offers as snapshots, with or without areas.</summary>
     public sealed class SnapshotWorld : World
     {
-        /// <summary>The first type is that of the world, the others have the names of their schemas. interpolation is null, or has an element for each type, of which some are null.</summary>
+        /// <summary>The first type is the type of the world; the others are identified by the names of their
+        /// schemas. interpolation is null, or contains an element for each type, which may be null.</summary>
         public SnapshotWorld(Schema[] types, InterpolatorConfig[] interpolation = null, int maxObjects = 0)
         {
             var schemas = new IntPtr[types.Length];
@@ -107,7 +112,8 @@ namespace Uplink
             }
         }
 
-        /// <summary>The newest snapshot: its tick, and when it arrived. It returns false before the first one of a session.</summary>
+        /// <summary>Sets tick and received to the tick and the time of arrival of the newest snapshot. It
+        /// returns false before the first one of a session.</summary>
         public bool Newest(out ulong tick, out ulong received)
         {
             NativeWorlds.Snapshot s;
@@ -132,7 +138,8 @@ namespace Uplink
             UplinkException.Check(e, "object " + i);
         }
 
-        /// <summary>What to show of a type now. It returns false before the first snapshot, and without interpolation.</summary>
+        /// <summary>Sets s to the objects of a type to show now. It returns false before the first snapshot,
+        /// and for a type without interpolation.</summary>
         public bool Sample(int type, out Sample s) { return NativeWorlds.uplink_snapshot_world_sample(Pointer, Native.Size(type), UplinkClient.Now, out s) != 0; }
 
         public InterpolatorStats Interpolation(int type)

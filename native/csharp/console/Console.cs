@@ -1,11 +1,11 @@
-// A client without a game, as examples/console.cpp, for the RPC ServerMove of
+// A client without a game, like examples/console.cpp, for the RPC ServerMove of
 // testdata/traces/portal2_coop_60hz.schema.json, and a world of balls:
 //
 //   console.exe SCHEMA ADDRESS:PORT SECONDS - [LOG | -] [WORLD WORLD_SCHEMA [WORLD_LOG]]
 //
-// SCHEMA and WORLD_SCHEMA are not read: the schemas are below. LOG gets the components of each call, a
-// line each. WORLD_LOG gets a line for each object of each snapshot: the tick, the id, the generation, and
-// the components.
+// SCHEMA and WORLD_SCHEMA are ignored: the program contains the schemas. It writes the components of each
+// call to LOG, one call per line. It writes a line for each object of each snapshot to WORLD_LOG: the tick,
+// the id, the generation, and the components.
 using System;
 using System.IO;
 using System.Net;
@@ -43,7 +43,7 @@ static class Program
         }
     }
 
-    /// <summary>Shows a world.</summary>
+    /// <summary>Receives a world and writes its snapshots.</summary>
     sealed class Spectator : IDisposable
     {
         readonly Schema schema = new Schema("ball", 60,
@@ -117,7 +117,7 @@ static class Program
             for (; bound && UplinkClient.Now >= tick && sent < calls; tick += (ulong)(interval / client.Pace(rpc).Rate)) // as the server's jitter buffer needs it
             {
                 Fill(frame, n++);
-                if (client.Call(rpc, frame) != Error.Ok) continue; // the time in which no call is sent does not count
+                if (client.Call(rpc, frame) != Error.Ok) continue; // do not count ticks without a call
                 sent++;
                 log.WriteLine(string.Join(" ", frame.Components(schema)));
             }

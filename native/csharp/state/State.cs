@@ -1,4 +1,4 @@
-// A client that prints what it receives of the world "movers", as test/session/state/state.cpp.
+// A client that prints the updates of the world "movers", like test/session/state/state.cpp.
 using System;
 using System.Collections.Generic;
 using System.Globalization;

@@ -1,5 +1,5 @@
-// A client that predicts a sled, for the test of native/test/session: in its second session it pushes the
-// sled 100 times, waits until the sled stands still at the server, and prints what it predicts.
+// A client that predicts a sled, for the test in native/test/session. In its second session it pushes the
+// sled 100 times, waits until the sled stands still at the server, and prints the predicted state.
 using System;
 using System.Net;
 using Uplink;

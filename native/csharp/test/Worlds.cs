@@ -23,7 +23,8 @@ static class Program
         return 0;
     }
 
-    /// <summary>Angles turn the short way round, numbers are blended, and an error names the fields that are possible.</summary>
+    /// <summary>Tests that angles are interpolated along the shorter arc, that numbers are interpolated, and
+    /// that an error names the possible fields.</summary>
     static void Blended()
     {
         var schema = new Schema("tank", 0,
@@ -64,7 +65,8 @@ static class Program
         }
     }
 
-    /// <summary>A smoother fades like that of Go, and names a setting out of range.</summary>
+    /// <summary>Tests that a smoother returns the same poses as that of Go, and names a setting that is out
+    /// of range.</summary>
     static void Smooth()
     {
         var smoother = new Smoother();
@@ -99,7 +101,7 @@ static class Program
         Environment.Exit(1);
     }
 
-    /// <summary>The lines of a session, as words. The result is behind "=".</summary>
+    /// <summary>The lines of a session, as words. The expected result follows "=".</summary>
     static IEnumerable<string[]> Lines(string file)
     {
         foreach (string line in File.ReadLines(file))
@@ -365,7 +367,9 @@ static class Program
         b.At += b.Speed;
     }
 
-    /// <summary>A server processes each input 5 ticks later, and every tenth one twice. What is predicted is its state with the inputs that it lacks.</summary>
+    /// <summary>Tests a prediction against a server that processes each input 5 ticks later, and every tenth
+    /// input twice. The predicted state must be the server's state advanced by the inputs that it
+    /// lacks.</summary>
     static void Predict()
     {
         var predictor = new Predictor<Body, int>(new Body(), Step, (ref Body a, ref Body b) => Math.Abs(a.At - b.At), 0, 16);
