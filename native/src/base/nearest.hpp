@@ -1,4 +1,4 @@
-// Finds the name that a wrong name was probably meant to be.
+// Finds the most similar name, for messages about misspelled names.
 #pragma once
 
 #include "uplink/base.hpp"

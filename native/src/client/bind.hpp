@@ -63,7 +63,7 @@ struct BindRequest {
 // format_bind writes a message, or returns 0 if it does not fit.
 size_t format_bind(Buffer to, const BindRequest &r);
 
-// Names are strings of an array, as msgpack.
+// Names is an array of strings in msgpack.
 struct Names {
   size_t n = 0;
   Bytes items;
@@ -76,7 +76,7 @@ struct BindAnswer {
   uint64_t field = 0;
   Bytes theirs;
   double limit = 0;
-  Bytes ask; // the array in msgpack
+  Bytes ask; // the fields to describe, an array in msgpack
   Names known, asking, answering;
 };
 

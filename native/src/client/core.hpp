@@ -72,8 +72,8 @@ private:
   void ended(Link &l);
   void lost(Reason r);
   void violation(Link &l, uint64_t now);
-  // These functions make mismatch events: one per session for the fields of an RPC, and one for a
-  // server's call that the client refuses.
+  // These functions queue mismatch events: one per session for the fields of an RPC, and one for a
+  // call of the server that the client refuses.
   void tell_mismatch(uint8_t rpc, Text *text);
   void tell_differences(uint8_t rpc, const BindAnswer &a);
   void tell_refused(const ServerBind &r, const ServerBindAnswer &a);

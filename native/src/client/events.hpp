@@ -10,12 +10,12 @@ namespace uplink::detail::client {
 // Events stores events and their data in memory of constant size.
 class Events {
 public:
-  // reserve is the room for events without data of the game.
+  // reserve is the number of bytes reserved for events without data of the game.
   static constexpr size_t reserve = 2048;
 
   bool create(const Allocator &a, size_t size) { return memory_.create(a, size); }
   void clear() { begin_ = end_ = 0; }
-  // room returns the number of bytes that data of the game may have at present.
+  // room returns the maximum size in bytes of data of the game in the next event.
   size_t room() const {
     const size_t left = memory_.size() - (end_ - begin_);
     return left > reserve + sizeof(Event) ? left - reserve - sizeof(Event) : 0;

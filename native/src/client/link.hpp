@@ -18,7 +18,7 @@ struct Rpc {
   BindConfig config;
   int16_t slack = 0;     // unit 0.1 ms
   uint16_t target = 0;   // unit 0.1 ms
-  bool told = false;     // the program was told the differences of the fields from the server's
+  bool told = false;     // the differences from the server's fields were reported to the program
   uint16_t rate = 10000; // rate of the server's ticks, in 1/10,000
   uint64_t reported = 0; // time of the report; 0: none from this server
   uint64_t missing = 0, late = 0;
@@ -73,7 +73,7 @@ struct Message {
   size_t size;
 };
 
-// Parting is the next step of a handover at a former server.
+// Parting is the next step of a handover on the link to the former server.
 enum class Parting : uint8_t {
   none,      // nothing
   switching, // tell the server that the client has switched
@@ -84,12 +84,12 @@ enum class Parting : uint8_t {
 enum class Role : uint8_t {
   playing,  // current link
   standby,  // the client may switch to it
-  seeking,  // like standby, but the server has not answered, and the program has assigned a later one
+  seeking,  // like standby, but the server has not answered, and the program has since assigned another one
   former,   // the client has switched to another server
   abandoned // the link is ending
 };
 
-// Times are microseconds.
+// Link is the session with one server and its state. Times are microseconds.
 class Link final : public CallCounter {
 public:
   Link(const Allocator &a, Events &e, uint32_t &streams_id)

@@ -6,8 +6,9 @@
 
 namespace uplink::detail::client {
 
-// PathSize determines the size by probes. It doubts the size if the client sends large datagrams
-// and the server reports none. The state at the start is also the state after a change of address.
+// PathSize determines the size by probes. If the client sends large datagrams and the server
+// reports none, it uses min_datagram until a probe confirms the size. The state at the start is
+// also the state after a change of address.
 class PathSize {
 public:
   // size returns the size of the largest datagram that has arrived, or 0.
@@ -38,11 +39,11 @@ private:
   // give_up ends the search at the probed size, and reports whether to probe a smaller size.
   bool give_up(uint64_t now);
 
-  uint64_t probed_ = none;  // last probe of the current search
-  uint64_t refuted_ = none; // last time that probes of the usual size failed
+  uint64_t probed_ = none;  // time of the last probe of the current search
+  uint64_t refuted_ = none; // last time that probes of max_sent bytes failed
   uint64_t split_ = none;   // last time that a body was sent in parts
-  uint64_t large_ = none;   // last large data body in one datagram, or last answer to a probe
-  uint64_t lastly_ = 0;     // last increase of largest_
+  uint64_t large_ = none; // time of the last large data body in one datagram or of the last answer to a probe
+  uint64_t lastly_ = 0;   // time of the last increase of largest_
   uint16_t size_ = 0;
   bool doubted_ = false, running_ = true;
   uint8_t step_ = base, failed_ = 0;

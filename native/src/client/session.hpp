@@ -30,14 +30,14 @@ class Session {
 public:
   // configure must be called first. The allocator is used for received parts.
   void configure(const Allocator &a, const Crypto &c, uint8_t offered, uint64_t timeout);
-  // start begins a handshake. It sends at most hellos hellos to a server that has not answered; 0:
-  // no limit.
+  // start starts a handshake. It sends at most hellos hellos while the server has not answered; 0
+  // means no limit.
   Error start(const Token &t, uint64_t now, unsigned hellos = 0);
   State state() const { return state_; }
   // answered reports whether the server has answered. A server that has not answered has not
   // received the token.
   bool answered() const { return message_size_ > 0; }
-  // reason returns why the session ended. It is set when the state becomes idle.
+  // reason returns the reason for the end of the session. It is set when the state becomes idle.
   Reason reason() const { return reason_; }
   uint64_t connection() const { return connection_; }
   // accepted_number returns the packet number of the last accepted datagram.
@@ -71,7 +71,7 @@ public:
   // is on this machine.
   void unreachable(bool here, uint64_t now);
   void rebind(uint64_t now);
-  // take_deaf reports, once, that the client should continue from another socket.
+  // take_deaf reports once that the client should continue from another socket.
   bool take_deaf();
   void fill(Stats *s) const;
 
@@ -117,7 +117,7 @@ private:
   Reason reason_ = Reason::none;
   uint16_t message_size_ = 0;
   uint16_t hellos_ = 0;               // hellos with a message sent
-  uint8_t early_ = 0, max_early_ = 0; // hellos without a message: sent, maximum
+  uint8_t early_ = 0, max_early_ = 0; // hellos without a message: number sent, maximum number
 
   // Heartbeats.
   uint64_t sent_ = 0, calm_ = 0, received_ = 0, served_ = 0;

@@ -7,9 +7,9 @@
 
 namespace uplink::detail::client {
 
-// Streams stores no data. Data to send waits in the channel. Received data waits in the queue of
-// events or, if that is full, in the channel. The data of a handover is an exception. Times are
-// microseconds.
+// Streams implements the byte streams of one session. Except for the data of a handover, it stores
+// no data: data to send waits in the channel, and received data waits in the queue of events or, if
+// that is full, in the channel. Times are microseconds.
 class Streams {
 public:
   static constexpr size_t max_message = 1147;
@@ -17,7 +17,7 @@ public:
   static constexpr size_t max_payload = 65536;            // maximum size of a handover's data
   enum Result : uint8_t { complete, stopped, unhandled, pending };
 
-  // ids is the id of the client's next stream.
+  // ids contains the id of the client's next stream, which all links share.
   Streams(const Allocator &a, Channel &c, Events &e, uint32_t &ids)
       : allocator_(a), channel_(c), events_(e), next_(ids) {}
   // configure sets whether the program reads streams, and how many bytes per second it may send.
@@ -30,7 +30,7 @@ public:
 
   // receive handles a message of the other end. It reports whether the message is well-formed.
   bool receive(Bytes message, uint64_t now);
-  // polled records that the program has received an event of a stream.
+  // polled records that poll_event returned an event of a stream.
   void polled(const Event &e);
   // send passes messages that are due to the channel.
   void send(uint64_t now);
@@ -120,10 +120,10 @@ private:
 
   double window_ = 0;  // maximum number of unacknowledged segments
   bool found_ = false; // the window has reached the path's capacity once; it grows slowly from then on
-  uint64_t base_[2] = {
-      0, 0}; // minimum round-trip times in the current and in the previous half of base_time, in ms
+  // Minimum round-trip times in the current and in the previous half of base_time, in ms.
+  uint64_t base_[2] = {0, 0};
   uint64_t base_at_ = 0;
-  uint64_t round_ = 0; // time of the last change of the window
+  uint64_t round_ = 0; // time of the last change of window_
 };
 
 } // namespace uplink::detail::client

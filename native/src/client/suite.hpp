@@ -15,14 +15,14 @@ bool equal(const uint8_t *a, const uint8_t *b, size_t n);
 
 void hash(const Crypto &c, uint8_t out[32], std::initializer_list<Bytes> parts);
 void hmac(const Crypto &c, uint8_t out[32], Bytes key, std::initializer_list<Bytes> parts);
-// expand is HKDF-Expand with an output of at most 255 * 32 bytes. info has at most 64 bytes.
+// expand computes HKDF-Expand with an output of at most 255 * 32 bytes. info has at most 64 bytes.
 void expand(const Crypto &c, uint8_t *out, size_t size, const uint8_t key[32], Bytes info);
 inline Bytes text_bytes(const char *s) {
   return {reinterpret_cast<const uint8_t *>(s), std::strlen(s)};
 }
 uint64_t siphash(const uint8_t key[16], std::initializer_list<Bytes> parts);
 
-// chacha_seal and chacha_open are ChaCha20-Poly1305, in place.
+// chacha_seal encrypts and chacha_open decrypts in place, with ChaCha20-Poly1305.
 void chacha_seal(const Crypto &c, uint8_t *data, size_t size, uint8_t tag[16], const uint8_t key[32],
                  const uint8_t nonce[12], Bytes associated);
 bool chacha_open(const Crypto &c, uint8_t *data, size_t size, const uint8_t tag[16], const uint8_t key[32],

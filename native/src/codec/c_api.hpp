@@ -1,4 +1,4 @@
-// Code that the parts of the flat C interface share.
+// Common functions of the parts of the C interface.
 #pragma once
 
 #include "uplink/base.hpp"

@@ -72,8 +72,8 @@ private:
   }
 
   uint64_t low_ = 0;
-  uint64_t over_ =
-      0; // carry: 1 if low overflowed since bytes were written, so these must be incremented by one
+  // Carry: 1 if low overflowed since bytes were written, so these must be incremented by one.
+  uint64_t over_ = 0;
   uint64_t range_ = 0;
   uint8_t *out_ = nullptr;
   size_t size_ = 0;

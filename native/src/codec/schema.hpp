@@ -11,7 +11,7 @@ namespace uplink::detail {
 
 constexpr size_t max_fields = 256;
 constexpr size_t max_components = 1024;
-constexpr size_t max_bytes = 16384; // maximum of all integers and byte strings of a frame
+constexpr size_t max_bytes = 16384; // maximum size of all integers and byte strings of a frame
 constexpr size_t max_name = 255;
 // max_description is the maximum size of a field's description with its final zero: up to two
 // names, and numbers.
@@ -24,7 +24,7 @@ const char *kind_name(Kind k);
 struct FieldInfo {
   const char *name = nullptr;
   Kind kind = Kind::scalar;
-  uint16_t values = 0;     // values of the program; 0: byte string
+  uint16_t values = 0;     // number of values of the program; 0: byte string
   uint16_t first = 0;      // index of the first component
   uint16_t components = 0; // number of components; 0: byte string
   int16_t string = -1;     // index of the byte string
@@ -34,7 +34,7 @@ struct FieldInfo {
   bool bounded = false;
   int32_t lo = 0; // bounds of components that are not integers
   int32_t hi = 0;
-  uint32_t min_length = 0; // of a byte string
+  uint32_t min_length = 0; // bounds of the length of a byte string
   uint32_t max_length = 0;
   double resolution = 0;
   double velocity_scale = 1;

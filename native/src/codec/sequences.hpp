@@ -1,4 +1,4 @@
-// Sets of sequences.
+// Sets of sequence numbers.
 #pragma once
 
 #include "src/base/memory.hpp"

@@ -1,4 +1,4 @@
-// Code that the flat C interfaces of worlds share.
+// Common functions of the C interfaces of worlds.
 #pragma once
 
 #include "src/codec/c_api.hpp"

@@ -187,7 +187,7 @@ void Part::decode_number(const RowField &f, bool is_position, int32_t *row) {
   missed_ = m;
 }
 
-// position_terms sets the terms of a coordinate, and returns their weights.
+// position_terms sets x to the terms of the prediction of coordinate k, and returns their weights.
 const int32_t (&Part::position_terms(size_t k, Int b, Int (&x)[terms], Int *out))[terms] {
   const Int g = x[0];
   *out = has_pose_ ? greatest(0, -above(k, now_, b + g)) : greatest(0, used_.floor[k] - b - g);

@@ -9,7 +9,7 @@
 
 namespace uplink::detail::downlink {
 
-// Window holds the recent delays, by age and by size.
+// Window contains the delays of the last length ns, sorted both by age and by size.
 class Window {
 public:
   bool create(const Allocator &a) { return recent_.create(a, size) && sorted_.create(a, size); }

@@ -45,7 +45,7 @@ struct Hit {
     b.resize(format_bind({b.data(), b.size()}, r));
     REQUIRE(w.server.channel.send(bytes(b)));
   }
-  // bind is the server's request, whose answer it returns.
+  // bind sends the server's request to bind, and returns the client's answer.
   BindAnswer bind(World &w, const Schema &s, uint8_t rpc, bool reliable_channel, uint16_t ring = 64) {
     request(w, s, rpc, reliable_channel, ring);
     w.run(50);
@@ -216,7 +216,7 @@ TEST_CASE("RPCs that the client refuses") {
   CHECK(hit.bind(w, *hit.schema, 2, false, 128).reason == 5);
   CHECK(w.values.empty());
   CHECK(w.client->connected());
-  // Numbers count.
+  // A message of a type that only clients send ends the session.
   Data b = {0xc2};
   REQUIRE(w.server.channel.send(bytes(b)));
   w.run(50);

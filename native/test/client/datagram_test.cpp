@@ -110,7 +110,7 @@ TEST_CASE("handshake datagrams and heartbeats") {
     uint8_t out[heartbeat_size];
     format_heartbeat(out, h);
     CHECK(hex(out, heartbeat_size) == x["body"].get<std::string>());
-    for (const int largest : {116, 117}) { // that of the largest datagram, and more
+    for (const int largest : {116, 117}) { // excess of the largest datagram, and an invalid one
       h.largest = static_cast<uint8_t>(largest);
       format_heartbeat(out, h);
       CHECK(parse_heartbeat({out, heartbeat_size}, &h) == (largest == 116));

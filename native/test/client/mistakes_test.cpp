@@ -1,4 +1,4 @@
-// What a client is told of names and fields that only one end has.
+// Events about names and fields that only one end has.
 #include <cmath>
 
 #include "src/client/bind.hpp"
@@ -17,7 +17,7 @@ Bytes utf8(const std::string &s) {
   return {reinterpret_cast<const uint8_t *>(s.data()), s.size()};
 }
 
-// Answer is an answer of a server to the request to bind RPC 0.
+// Answer is a server's answer to the request to bind RPC 0.
 struct Answer {
   uint64_t reason = 0, field = 0, prior = Prior::generic().hash();
   std::string theirs;
@@ -77,7 +77,8 @@ struct Player : World {
     client = nullptr;
     Schema::destroy(schema);
   }
-  // answered returns the type of the event after an answer, whose text is text.
+  // answered passes an answer of the server to the client, and returns the type of the last event.
+  // World::text is the text of that event.
   EventType answered(const Answer &a) {
     server.send(DatagramKind::data, a.message());
     run(10);
@@ -85,7 +86,7 @@ struct Player : World {
   }
 };
 
-// Ignored is a receiver of a world that never comes.
+// Ignored is a receiver of a world that the server does not offer.
 struct Ignored : WorldReceiver {
   bool accepts(const WorldOffer &, WorldReport *) override { return true; }
   bool knows(uint64_t) const override { return true; }
@@ -152,7 +153,7 @@ TEST_CASE("fields that only one end has are told once, and the RPC is bound") {
   CHECK(p.last().rpc == p.rpc);
   CHECK(p.last().status == 0);
   CHECK(p.events[0].type == EventType::bound);
-  // Neither a copy of the answer nor another session tells it again.
+  // A duplicate of the answer, or the same answer in another session, causes no further event.
   p.events.clear();
   p.answered(a);
   CHECK(p.events.empty());
@@ -160,7 +161,7 @@ TEST_CASE("fields that only one end has are told once, and the RPC is bound") {
   p.connect();
   p.run(50);
   CHECK(p.answered(a) == EventType::bound);
-  // More names than there can be are no answer.
+  // An answer with more names than permitted is ignored.
   Player q;
   a.asking.assign(33, "Loc");
   q.answered(a);
@@ -190,7 +191,7 @@ TEST_CASE("a world that the server does not offer") {
   CHECK(std::string(reinterpret_cast<const char *>(a.theirs.data), a.theirs.size) == "ballz");
   p.run(5000);
   CHECK(p.events.size() == 1);
-  // Another subscription names what is offered.
+  // The event of another subscription lists the offered worlds.
   Data offer(500);
   Packer o({offer.data(), offer.size()});
   o.writer().little(0xc6, 1);

@@ -17,7 +17,7 @@ struct Part {
   const FrameView *frames = nullptr; // oldest first
   size_t count = 0;                  // number of frames; when decoding, the maximum
   uint64_t newest = 0;               // sequence of the last frame
-  uint64_t distance = 0;             // from newest to the baseline; 0: no baseline
+  uint64_t distance = 0;             // distance from newest to the baseline; 0: no baseline
   bool repeats = false;              // an earlier payload contains the first frame
 };
 
@@ -26,8 +26,8 @@ inline size_t limit_of(uint64_t distance) {
   return distance == 0 || distance > 16 ? 16 : static_cast<size_t>(distance);
 }
 
-// alone_bits returns the size of a frame without a reference. Sizes of enough or more may be
-// returned as any value from enough on.
+// alone_bits returns the size of a frame without a reference. If the size is enough or more, it may
+// return any value that is at least enough.
 size_t alone_bits(const Model &m, const FrameView &f, size_t enough);
 
 // encode_part writes the coded part.

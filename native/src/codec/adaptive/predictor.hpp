@@ -223,7 +223,7 @@ inline Prediction predict(const ComponentState &c, const Distance &at, const Fea
   return p;
 }
 
-// Turns are the predictions of an orientation.
+// Turns contains the predictions of an orientation.
 struct Turns {
   Quat q, t0;
   Quat t1;       // set if the third expert is wanted

@@ -93,7 +93,7 @@ private:
     int64_t tick = 0;
     Bytes coded;
   };
-  // Motion determines the scale of the residuals of a field.
+  // Scales determines the scale of the residuals of a field.
   struct Scales {
     int64_t common[3];
     int64_t missed = 0;
@@ -174,12 +174,12 @@ private:
   size_t known_n_ = 0;
   bool sweep_due_ = false;
 
-  Array<Packet> packets_;      // by number modulo 64
+  Array<Packet> packets_;      // packets by number modulo 64
   Array<StateModels> models_;  // models after each packet, and of the current packet
   Array<FieldModels> fields_;  // models of each field after each packet, and of the current packet
   Array<uint8_t> last_inputs_; // last inputs after each packet, and of the current packet
 
-  Array<TickSlot> log_; // by tick modulo 64
+  Array<TickSlot> log_; // inputs by tick modulo 64
 
   bool any_ = false;
   uint64_t newest_ = 0;
