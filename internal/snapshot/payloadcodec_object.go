@@ -387,18 +387,18 @@ const (
 	posJerk1           // change of velocity over the newest references
 	posUnsteady        // range of the velocities over the references
 	posSpeed
-	posMissed   // error of the previous components
-	posTurned   // error of the orientation
-	posDistance // distance to the baseline
-	posBias     // always
-	posRested   // the object was at rest
-	posAlone    // there is no neighbor
-	posGap      // distance to the neighbor
-	posFar      // predicted change of this component
-	posOut      // depth below the ground
-	posNear     // error of the neighbor's position
-	posForced   // maximum of posTurned and posOut
-	posTurned2  // square of posTurned: for a nonlinear effect: small errors carry no information
+	posMissed  // error of the previous components
+	posTurned  // error of the orientation
+	_          // no input has this index
+	posBias    // always
+	posRested  // the object was at rest
+	posAlone   // there is no neighbor
+	posGap     // distance to the neighbor
+	posFar     // predicted change of this component
+	posOut     // depth below the ground
+	posNear    // error of the neighbor's position
+	posForced  // maximum of posTurned and posOut
+	posTurned2 // square of posTurned: for a nonlinear effect: small errors carry no information
 )
 
 // codePosition codes a field of numbers into cur. n is its index among the fields of class
@@ -419,7 +419,7 @@ func (pc *payloadCodec) codePosition(field, n int, cur []int32) {
 	turned := fixed.Log2(o.turned)
 	y := [lms.Terms]int64{
 		posJerk: o.logJerk, posJerk1: o.logJerk1, posUnsteady: fixed.Log2(acc), posSpeed: o.logSpeed,
-		posTurned: turned, posTurned2: turned * turned >> 11, posDistance: pc.refs.scale(), posBias: lms.Bias,
+		posTurned: turned, posTurned2: turned * turned >> 11, posBias: lms.Bias,
 	}
 	if o.near != nil {
 		y[posNear], y[posGap] = fixed.Log2(o.near.positionError), o.gap
@@ -572,7 +572,7 @@ const (
 	turnSpeed              // angular speed
 	turnMissed             // error of the previous components
 	turnNear               // error of the neighbor's orientation
-	turnDistance           // distance to the baseline
+	_                      // no input has this index
 	turnBias               // always
 	turnRested             // the object was at rest
 	turnOther              // the largest component differs from the predicted one
@@ -629,7 +629,7 @@ func (pc *payloadCodec) codeQuat(field, n int, cur []int32) int64 {
 
 	y := [lms.Terms]int64{
 		turnJerk: o.logJerk, turnJerk1: o.logJerk1, turnUnsteady: gr.Size(dis), turnSpeed: gr.Size(ang),
-		turnDistance: pc.refs.scale(), turnBias: lms.Bias, turnPlaceSpeed: o.logSpeed, turnPlaceMissed: fixed.Log2(o.missed),
+		turnBias: lms.Bias, turnPlaceSpeed: o.logSpeed, turnPlaceMissed: fixed.Log2(o.missed),
 		turnTurnJerk: gr.Size(jerk), turnTurnJerk1: gr.Size(jerk1),
 	}
 	if o.near != nil {

@@ -114,6 +114,3 @@ func (h *refFrames) row(i, object int) ([]int32, int64) {
 	}
 	return h.base.Row(object), 0
 }
-
-// scale returns the term for the distance to the baseline. It is always 0.
-func (h *refFrames) scale() int64 { return 0 }
