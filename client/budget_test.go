@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 )
 
 // load is the traffic of a connection: 60 calls per second, each payload with redundancy.

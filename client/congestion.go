@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/queuedelay"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/ringcache"
-	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 const (

@@ -1,6 +1,6 @@
 package ds
 
-import "github.com/uplink-rpc/uplink/rpcdelta"
+import "github.com/uplink-rpc/uplink/internal/rpcdelta"
 
 // BreakDecoder makes the decoder of an RPC panic with the next payload of a player.
 func (p *Player) BreakDecoder(rpc int) {

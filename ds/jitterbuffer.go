@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/jitter"
-	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 // JitterBuffer is a [HandleOption]: a player's frames of the RPC wait for their tick. It is for

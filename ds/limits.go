@@ -2,7 +2,7 @@ package ds
 
 import (
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 )
 
 // limits holds the rate limits of one player. Only the shard's goroutine uses it.

@@ -1,7 +1,7 @@
 package ds
 
 import (
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

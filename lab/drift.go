@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/table"
 	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/lab/internal/drift"
-	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 const driftNotes = `Mean and maximum error of the frames of one second, which ends then; a step is the field's resolution.

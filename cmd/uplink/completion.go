@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/uplink-rpc/uplink/internal/bench"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 )
 
 var shells = []struct {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demo"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/metrics"
-	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 func newDemoCommand() *cobra.Command {

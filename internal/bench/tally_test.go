@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/sample"
-	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 // TestTallyNotices counts errors that no run produces.

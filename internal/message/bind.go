@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 )
 
 // profile contains the bits of the measured frames of an RPC, since a page was opened.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/conformance/protocol"
-	"github.com/uplink-rpc/uplink/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/schema"
 )
 

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demopanel"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/browser"
-	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 type state struct {

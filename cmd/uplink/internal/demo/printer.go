@@ -11,8 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/endpoint"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/table"
-	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 // printer writes observations as tables. On a terminal, each table replaces the previous one.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/simlink"
-	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 // Settings are the settings that a visitor can change.

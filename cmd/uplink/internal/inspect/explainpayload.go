@@ -6,8 +6,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/record"
+	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
-	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 // told is the explanation of one payload. It is nil if the payload was not requested.

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/table"
-	"github.com/uplink-rpc/uplink/rpcdelta"
 )
 
 // Summary describes a file, or the part of it that could be read.

@@ -17,7 +17,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-const sessionDir = "../testdata/sessions"
+const sessionDir = "../../testdata/sessions"
 
 // sessionHead is the first line of a session file, see testdata/sessions/README.md.
 type sessionHead struct {
