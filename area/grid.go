@@ -36,9 +36,9 @@ const maxCells = 1 << 24
 // At returns the cell of a position.
 func (g *Grid) At(x, y float64) ID { return g.cell(g.place(x, y)) }
 
-// Stay returns the cell of an object that was in cell before: that cell until the object is further
-// from it than a margin, so that one that moves along a border does not change its cell all the
-// time. Each change costs bandwidth.
+// Stay returns the cell of an object that was in cell before. It returns before until the object is
+// farther than margin from that cell, so that an object that moves along a border does not change
+// its cell repeatedly. Each change costs bandwidth.
 func (g *Grid) Stay(before ID, x, y, margin float64) ID {
 	if before < g.first || uint64(before) >= uint64(g.first)+uint64(g.columns*g.rows) || g.distance(before, x, y) > margin {
 		return g.At(x, y)
@@ -82,8 +82,8 @@ func (g *Grid) place(x, y float64) (column, row int) {
 
 func (g *Grid) cell(column, row int) ID { return g.first + ID(row*g.columns+column) }
 
-// distance returns the distance from a position to a cell, 0 inside. Cells at the border have no
-// end.
+// distance returns the distance from a position to a cell, 0 inside. Cells at the edge of the grid
+// extend without limit.
 func (g *Grid) distance(cell ID, x, y float64) float64 {
 	i := int(cell - g.first)
 	beyond := func(v, start float64, at, n int) float64 {
@@ -99,9 +99,9 @@ func (g *Grid) distance(cell ID, x, y float64) float64 {
 	return math.Hypot(beyond(x, g.x, i%g.columns, g.columns), beyond(y, g.y, i/g.columns, g.rows))
 }
 
-// Watch is the cells of a grid that a player sees: those within a radius of the player. A cell
-// leaves only beyond a larger radius, so that a player at a border does not cause a cell to enter
-// and leave all the time. Not safe for concurrent use.
+// Watch tracks the cells of a grid that a player sees: the cells within a radius of the player. A
+// cell leaves only beyond a larger radius, so that a player at a border does not cause a cell to
+// enter and leave all the time. Not safe for concurrent use.
 type Watch struct {
 	grid         *Grid
 	enter, leave float64

@@ -29,8 +29,8 @@ const (
 	// the number of payloads that a loss rate requires.
 	minRoundTrips = 3
 	minLossSample = 100
-	// unusedLimit is the share of the limit below which an unreduced rate shows that the limit has
-	// no effect any more.
+	// unusedLimit is a share of the limit. If the rate is below this share although nothing reduces
+	// it, the limit has no effect and is removed.
 	unusedLimit = 0.7
 )
 

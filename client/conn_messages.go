@@ -15,7 +15,7 @@ import (
 // MaxMessage is the maximum size of a message in bytes.
 const MaxMessage = message.MaxMessage
 
-// roomInterval is the time after which a goroutine that waits for room looks again.
+// roomInterval is the interval at which a goroutine that waits for room checks again.
 const roomInterval = 10 * time.Millisecond
 
 // SendReliable sends a copy of message, at most [MaxMessage] bytes, to the server, which calls
@@ -32,8 +32,8 @@ func (c *Conn) SendReliable(message []byte) error {
 	return c.sendMessage(message, (*endpoint.Conn).SendReliable)
 }
 
-// ReliableRoom returns how many bytes a message of [Conn.SendReliable] may have now, up to
-// [MaxMessage]: what the rate limit and [Transport.ReliableQueue] leave. It is 0 while
+// ReliableRoom returns the size in bytes of the largest message that [Conn.SendReliable] can send
+// now, up to [MaxMessage]. The rate limit and [Transport.ReliableQueue] determine it. It is 0 while
 // reconnecting.
 func (c *Conn) ReliableRoom() int {
 	c.mu.Lock()
@@ -52,7 +52,7 @@ func (c *Conn) reliableRoom() int {
 // WaitReliable waits until there is room for a reliable message of n bytes, up to [MaxMessage],
 // also while the client reconnects. Another goroutine may take the room first. The error is that of
 // the context, or after the end of the connection that of [Stream.Send]. Callbacks of the
-// connection must not call it: they would hold up what makes room.
+// connection must not call it, because there is no new room until they return.
 func (c *Conn) WaitReliable(ctx context.Context, n int) error {
 	if n > MaxMessage {
 		return fmt.Errorf("client: a message of %d bytes, want at most %d", n, MaxMessage)
@@ -78,8 +78,8 @@ func (c *Conn) WaitReliable(ctx context.Context, n int) error {
 }
 
 // SendUnreliable sends a copy of message, at most transport.MaxPayload-1 bytes, to the server,
-// which calls ds.Config.Hooks.OnUnreliable if the message arrives. It may be lost, and may overtake
-// others. It has a datagram of its own. The rate limit is that of SendReliable, with which it is
+// which calls ds.Config.Hooks.OnUnreliable if the message arrives. It may be lost or arrive out of
+// order. It has a datagram of its own. The rate limit is that of SendReliable, with which it is
 // shared; errors are those of SendReliable. SendUnreliable never waits.
 func (c *Conn) SendUnreliable(message []byte) error {
 	if len(message) >= transport.MaxPayload {
@@ -89,7 +89,7 @@ func (c *Conn) SendUnreliable(message []byte) error {
 }
 
 func (c *Conn) sendMessage(msg []byte, send func(*endpoint.Conn, []byte) error) error {
-	c.mu.Lock() // also while it sends: a handover may not come in between
+	c.mu.Lock() // held while it sends, so that no handover starts in the meantime
 	l, err := c.admit(len(msg))
 	if err == nil {
 		err = send(l.own, message.AppendMessage(make([]byte, 0, 1+len(msg)), msg))
@@ -117,11 +117,11 @@ func (c *Conn) admit(size int) (*link, error) {
 //
 // The error is a [*session.RequestError] if the game refused the request, session.ErrUnhandled if
 // the server handles no requests, and the cause of ctx if that is done before the answer arrives;
-// the game may have handled the request in this case. If the session ends before, the error wraps
-// the reason, one of package session: a request is never repeated in another session. At most 64
-// requests may wait for an answer. Beyond that, and above the rate limit, which is that of
-// SendReliable, the error is session.ErrBacklog; other errors are those of SendReliable. A callback
-// on the goroutine that receives, such as Config.OnMessage, must not wait for an answer.
+// the game may have handled the request in this case. If the session ends before the answer, the
+// error wraps the reason, an error of package session: a request is never repeated in another
+// session. At most 64 requests may wait for an answer. Beyond that, and above the rate limit, which
+// is that of SendReliable, the error is session.ErrBacklog; other errors are those of SendReliable.
+// A callback on the goroutine that receives, such as Config.OnMessage, must not wait for an answer.
 func (c *Conn) Request(ctx context.Context, msg []byte) ([]byte, error) {
 	if len(msg) > MaxMessage {
 		return nil, fmt.Errorf("client: a request of %d bytes, want at most %d", len(msg), MaxMessage)
@@ -153,8 +153,8 @@ func (c *Conn) Request(ctx context.Context, msg []byte) ([]byte, error) {
 	}
 }
 
-// ask sends a request, and returns its link and id. The caller holds c.mu: a handover may not come
-// in between.
+// ask sends a request, and returns its link and id. The caller holds c.mu, so that no handover
+// starts in the meantime.
 func (c *Conn) ask(msg []byte, got chan<- answer) (l *link, id uint32, err error) {
 	waiting := 0
 	for _, l := range c.links() {
@@ -177,18 +177,18 @@ func (c *Conn) ask(msg []byte, got chan<- answer) (l *link, id uint32, err error
 	return l, c.lastRequest, nil
 }
 
-// OpenStream opens a stream to the server, which calls ds.Config.Hooks.OnStream with it: for more
-// than fits a message, such as levels and replays. Streams do not delay messages, and are not
-// ordered with them nor with each other. They share Config.Transport.StreamRate. The name has 1 to
-// 128 bytes and does not begin with "uplink.". If ctx is done before the stream is over, the stream
-// is aborted with the cause of ctx.
+// OpenStream opens a stream to the server, which calls ds.Config.Hooks.OnStream with it. Streams
+// are for data that is too large for messages, such as levels and replays. Streams do not delay
+// messages, and are not ordered with them nor with each other. They share
+// Config.Transport.StreamRate. The name has 1 to 128 bytes and does not begin with "uplink.". If
+// ctx is done before the stream has ended, the stream is aborted with the cause of ctx.
 //
 // OpenStream never waits. At most 8 streams are open at a time, and 16 a second can be opened, with
 // bursts of 32; beyond that the error is session.ErrBacklog. A stream ends with its session: it
 // does not continue after reconnecting. While reconnecting and after Close, the errors are those of
 // [Stream.Send].
 func (c *Conn) OpenStream(ctx context.Context, name string) (session.StreamWriter, error) {
-	c.mu.Lock() // also while it opens the stream: a handover may not come in between
+	c.mu.Lock() // held while it opens the stream, so that no handover starts in the meantime
 	if c.current == nil || c.current.leaving {
 		c.mu.Unlock()
 		return nil, c.noLink()

@@ -217,7 +217,7 @@ func (c *Conn) dialServers(ctx context.Context, own netip.Addr, m *move, data []
 		silent := time.AfterFunc(silentWait, cancel)
 		next := newLink(c, addr.String())
 		next.onAnswer = func() {
-			if silent.Stop() { // it is the first answer
+			if silent.Stop() { // the first answer
 				c.refundHellos(cfg.Hellos)
 			}
 		}

@@ -12,22 +12,22 @@ import (
 type LoopConfig[S, I any] struct {
 	// Input returns the player's input for a tick. at is the time at which the tick is due, which
 	// is in the past if Advance was called late. seq is the sequence number of the call with the
-	// input; it is 0 in the first tick of each session: numbers from before then have no meaning.
-	// If the session changes before the input is sent, Input is called again for the tick.
+	// input; it is 0 in the first tick of each session: earlier numbers are then obsolete. If the
+	// session changes before the input is sent, Input is called again for the tick.
 	Input func(at time.Time, seq uint64) I
 	// Predict configures the prediction. Its Step is called with inputs as the server decodes them.
 	Predict predict.Config[S, I]
 }
 
-// maxCatchUp is how far a [Loop] may be behind before it skips ticks. After a longer stall, most of
-// the missed inputs would arrive too late, and their prediction would have to be corrected.
+// maxCatchUp is the delay above which a [Loop] skips ticks. After a longer stall, most of the
+// missed inputs would arrive too late, and their prediction would have to be corrected.
 const maxCatchUp = 150 * time.Millisecond
 
 // Loop runs the ticks of a client that predicts its player, at the rate of an RPC
 // (BindConfig.RateHz) and at the pace of its jitter buffer at the server (ds.JitterBuffer). In each
-// tick it asks the game for the player's input, sends it by the RPC, and applies it to the
-// predicted state S. The game passes each state of the player that the server sends, with which the
-// Loop corrects the prediction. The server must register the RPC with ds.ForPrediction.
+// tick it gets the player's input from the game, sends it by the RPC, and applies it to the
+// predicted state S. The game passes the states of the player that the server sends, and the Loop
+// corrects the prediction with them. The server must register the RPC with ds.ForPrediction.
 //
 // A Loop continues in a new session of the connection and after a handover: inputs that only the
 // previous server has received are discarded, and the prediction continues from the first state of
@@ -40,29 +40,29 @@ type Loop[S, I any] struct {
 	cfg      LoopConfig[S, I]
 	me       *predict.Predictor[S, I]
 	interval time.Duration // interval of ticks at the normal pace
-	next     time.Time     // when the next tick is due; zero before the first one
+	next     time.Time     // time at which the next tick is due; zero before the first one
 	session  *sender
 	dropped  uint64 // number of dropped inputs when the session began
 	tick     uint64 // tick of the last state of the server
 	id       uint32 // id of the player's object in that state
-	known    bool   // the server's state is known in this session
+	known    bool   // a state of the server was received in this session
 	passed   uint64 // tick of the last state that was passed to Correct
 	former   uint64 // value of passed when the session began
 	input    I      // scratch of run
 	stats    LoopStats
 }
 
-// LoopStats counts what a [Loop] did.
+// LoopStats contains the counts of a [Loop].
 type LoopStats struct {
 	predict.Stats
 	// Skipped is the number of ticks that were not run because Advance was called more than 150 ms
-	// after they were due. Unsent is the number of those without an input, because the client was
+	// after they were due. Unsent is the number of ticks without an input, because the client was
 	// reconnecting or because of an error that Advance returned.
 	Skipped, Unsent uint64
 }
 
 // NewLoop returns a loop that sends its inputs by a stream, which has no other sender. start is the
-// state before the first one of the server. An error names the invalid field of cfg.
+// state until the server sends one. An error names the invalid field of cfg.
 func NewLoop[S, I any](stream *Stream[I], start S, cfg LoopConfig[S, I]) (*Loop[S, I], error) {
 	if cfg.Input == nil {
 		return nil, errors.New("client: LoopConfig.Input is nil")
@@ -100,17 +100,17 @@ func (l *Loop[S, I]) Advance(now time.Time) (next time.Time, err error) {
 	return l.next, err
 }
 
-// Correct corrects the prediction by a state of the player's object that the server has sent in a
-// snapshot or update, with its Tick and Processed, and the id as in Snapshot.IDs. It applies the
-// inputs again that the state does not contain. A state of the same tick as the last one, or of an
-// earlier one, has no effect, so Latest may be passed in each frame. The state must be of Tick: not
-// one that is older, as Snapshot.Ages reports.
+// Correct corrects the prediction with a state of the player's object in a snapshot or update,
+// whose Tick and Processed are tick and p. id is the object's id as in Snapshot.IDs. Correct
+// applies the inputs again that the state does not include. A state whose tick is not later than
+// that of the last state has no effect, so Latest may be passed in each frame. The state must not
+// be older than tick, which Snapshot.Ages reports.
 //
-// If id differs from that of the last state, as after a respawn with another generation, or if the
-// session is a new one, the change is not counted as a correction, nor reported to the game.
+// If id differs from that of the last state, for example after a respawn with another generation,
+// or if the session is new, the change is neither counted as a correction nor reported to the game.
 //
-// An error means that the server does not register the RPC with ds.ForPrediction: messages arrive,
-// but none tells which inputs it contains.
+// An error means that the messages do not contain the number of processed calls of the RPC, because
+// the server does not register it with ds.ForPrediction.
 func (l *Loop[S, I]) Correct(tick uint64, id uint32, p Processed, state *S) error {
 	session, processed, ok := l.stream.b.processedIn(p)
 	if session == nil { // reconnecting
@@ -166,10 +166,10 @@ func (l *Loop[S, I]) run(at time.Time) error {
 // State returns the predicted state. It is valid until the next call of a method.
 func (l *Loop[S, I]) State() *S { return l.me.State() }
 
-// Known reports whether a state of the server is known in this session.
+// Known reports whether a state of the server was received in this session.
 func (l *Loop[S, I]) Known() bool { return l.known }
 
-// Waiting returns the number of inputs that the server's newest state does not contain.
+// Waiting returns the number of inputs that the server's newest state does not include.
 func (l *Loop[S, I]) Waiting() int { return l.me.Waiting() }
 
 // Stats returns the counts.

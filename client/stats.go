@@ -21,11 +21,11 @@ type RPCStats struct {
 	Delivery rpcdelta.DeliveryStats
 	// Messages and Bytes count the payloads, with their headers.
 	Messages, Bytes uint64
-	// Repeated counts those that were sent again because their acks were overdue.
+	// Repeated counts the payloads that were sent again because their acks were overdue.
 	Repeated uint64
 	// Coalesced counts the payloads that followed another one in their datagram: repeated ones, and
-	// those of other calls with Config.Tick.
-	// CoalescedBytes counts the bytes that coalescing added to the datagrams besides the payloads.
+	// those of other calls with Config.Tick. CoalescedBytes counts the bytes of their datagrams for
+	// coalescing, in addition to the payloads.
 	Coalesced, CoalescedBytes uint64
 	// AEADBytes is the AEAD overhead of the payloads' datagrams; Coalesced payloads have none of
 	// their own. For the reliable channel it is an estimate: one datagram per payload.
@@ -59,21 +59,22 @@ func (s *RPCStats) WireBytes() uint64 {
 	return s.Bytes + s.CoalescedBytes + s.AEADBytes + s.Datagrams()*(header+endpoint.IPSize)
 }
 
-// FullWireBytes returns the bytes of the frames if each were bit-packed and in an encrypted
-// datagram of its own, with a header of 3 bytes, a tag of 16, UDP and IPv4 whatever the suite.
+// FullWireBytes returns the size that the frames would have if each were bit-packed and sent in an
+// encrypted datagram of its own. Whatever the suite, a datagram has a header of 3 bytes, a tag of
+// 16 bytes, and the headers of UDP and IPv4.
 func (s *RPCStats) FullWireBytes() uint64 { return s.FullBits/8 + endpoint.FullOverhead*s.Frames() }
 
-// AckWireBytes returns the bytes of the received datagrams with acks alone, including AEAD overhead
-// and all headers down to IP, and of piggybacked acks without headers.
+// AckWireBytes returns the size of the received datagrams with nothing but acks, including AEAD
+// overhead and all headers down to IP, plus the size of the piggybacked acks, without headers.
 func (s *Stats) AckWireBytes() uint64 {
 	return s.AckBytes + s.AckAEADBytes + s.AckMessages*(endpoint.HeaderSize+endpoint.IPSize)
 }
 
 // WireRatio returns the wire ratio of an RPC on the unreliable channel, or of all RPCs together if
-// rpc is "": all bits in both directions, including acks and all headers down to IP, relative to
-// the same frames bit-packed, each in an encrypted datagram of its own. Acks that were lost count
-// with the mean size of the others. The RPCs share the acks in proportion to their datagrams. It is
-// 0 if there were no frames.
+// rpc is "": all bits in both directions, including acks and all headers down to IP, divided by the
+// bits of the same frames if each were bit-packed and sent in an encrypted datagram of its own.
+// Acks that were lost count with the mean size of the others. The RPCs share the acks in proportion
+// to their datagrams. It is 0 if there were no frames.
 func (s *Stats) WireRatio(rpc string) float64 {
 	var up, datagrams, all, full uint64
 	for i := range s.RPCs {
@@ -105,11 +106,11 @@ type Stats struct {
 	// subscription.
 	Replication []session.ReplicationStats
 	// AckBytes counts the bytes of received acks, with their message types and the reports about
-	// jitter buffers in the same messages. AckMessages counts the datagrams with acks alone, and
-	// AckAEADBytes their AEAD overhead.
+	// jitter buffers in the same messages. AckMessages counts the datagrams with nothing but acks,
+	// and AckAEADBytes their AEAD overhead.
 	AckBytes, AckMessages, AckAEADBytes uint64
-	// Calls counts the server's calls for which a handler ran ([Handle]), CallsDropped payloads of
-	// unreliable ones that came too late, could not be decoded or are of an unknown RPC.
+	// Calls counts the server's calls for which a handler ran ([Handle]), CallsDropped the payloads
+	// of unreliable calls that arrived too late, could not be decoded or belong to an unknown RPC.
 	Calls, CallsDropped uint64
 	// StreamBytesSent and StreamBytesReceived count the data of streams.
 	StreamBytesSent, StreamBytesReceived uint64
@@ -157,18 +158,19 @@ type BudgetStats struct {
 // at which the game should call the RPC for it. Without a jitter buffer, all fields but Rate are 0.
 type Pace struct {
 	// Rate is the speed at which the game's clock should run so that calls arrive when the server
-	// needs them: 1 is the usual speed, 1.01 is 1 % faster. It differs from 1 by at most
+	// needs them: 1 is the nominal speed, 1.01 is 1 % faster. It differs from 1 by at most
 	// jitter.MaxPace, and is 1 if the server reported nothing for two seconds.
 	Rate float64
 	// Slack is the mean time between the arrival of a call and its use, negative if calls arrive
-	// late. Target is the slack at which the buffer aims.
+	// late. Target is the slack that the buffer aims for.
 	Slack, Target time.Duration
 	// Missing counts the server's ticks without a call, Late the calls that arrived after their
 	// tick, over all reconnections.
 	Missing, Late uint64
 }
 
-// Interval returns the time from one call to the next at this pace, where d is the usual interval.
+// Interval returns the time from one call to the next at this pace, where d is the nominal
+// interval.
 func (p Pace) Interval(d time.Duration) time.Duration {
 	if p.Rate <= 0 {
 		return d
@@ -176,9 +178,9 @@ func (p Pace) Interval(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / p.Rate)
 }
 
-// pace is what the server reports about the jitter buffer of an RPC.
+// pace contains the server's last report on the jitter buffer of an RPC.
 type pace struct {
-	start time.Time // of the pacer's times
+	start time.Time // start of the pacer's times
 	pacer jitter.Pacer
 	last  message.Buffered
 }

@@ -27,9 +27,8 @@ type snapshot[T any] struct {
 	objects []T
 }
 
-// Buffer stores snapshots of objects T and interpolates between them. Its memory is that of
-// Config.Snapshots snapshots, each as large as the largest so far in its slot. Not safe for
-// concurrent use.
+// Buffer stores snapshots of objects T and interpolates between them. It stores up to
+// Config.Snapshots snapshots, and reuses the memory of removed ones. Not safe for concurrent use.
 type Buffer[T any] struct {
 	cfg     Config
 	adapter Adapter[T]

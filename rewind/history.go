@@ -15,14 +15,14 @@ type Config struct {
 	// TickHz is the number of ticks a second for which Add is called, 1 to 1000.
 	TickHz float64
 	// Window is the maximum age that Seen returns and At and Object support, up to 10 s; default 1
-	// s. A client with a longer path is judged by a later time than it saw.
+	// s. For a client whose world is older than that, the oldest time in the history is used.
 	Window time.Duration
 	// Objects is the maximum number of objects of a tick, at most 65,536; default 1024.
 	Objects int
 	// Method is the interpolation method of the clients.
 	Method interpolate.Method
-	// Tolerance is the largest difference between the time that a client says it showed and the
-	// expected one, up to 1 s; default 50 ms.
+	// Tolerance is the maximum difference between the time that a client claims to have shown and
+	// the expected time, up to 1 s; default 50 ms.
 	Tolerance time.Duration
 }
 
@@ -42,9 +42,8 @@ type Stats struct {
 	Largest time.Duration
 }
 
-// History keeps the objects T of the most recent ticks. Its memory is that of the ticks in
-// Config.Window, each as large as the largest so far in its slot. Queries allocate nothing. Not
-// safe for concurrent use.
+// History stores the objects T of the ticks within Config.Window. It reuses the memory of removed
+// ticks. Queries do not allocate. Not safe for concurrent use.
 type History[T any] struct {
 	cfg    Config
 	buffer *interpolate.Buffer[T]

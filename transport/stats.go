@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Stats is what a connection has counted since it was established. Bytes are those of UDP payloads.
+// Stats contains the counts of a connection since it was established. Byte counts are sizes of UDP
+// payloads.
 type Stats struct {
 	DatagramsSent, BytesSent         uint64
 	DatagramsReceived, BytesReceived uint64 // from the peer's address, including dropped ones
@@ -37,8 +38,8 @@ type Stats struct {
 	// RTT is the round-trip time, the mean of the middle third of the last 9 measurements. LastRTT
 	// is the latest measurement, and MinRTT the lowest of the last 30 to 40 s. All are 0 before the
 	// first measurement. There is about one a second, fewer while the connection is idle. A client
-	// can delay the answers that are measured, but it cannot make a round trip shorter than by 20
-	// ms, nor add measurements.
+	// can delay the answers that are measured, but it can shorten a measurement by at most 20 ms,
+	// and it cannot add measurements.
 	RTT, LastRTT, MinRTT time.Duration
 	// RTTs contains all measurements.
 	RTTs RTTHistogram
@@ -69,19 +70,19 @@ func (s Stats) Plus(o Stats) Stats {
 	return s
 }
 
-// ListenerStats is what a listener has counted since it was opened, over all its connections, past
-// and present. Bytes are those of UDP payloads.
+// ListenerStats contains the counts of a listener since it was opened, over all its connections,
+// past and present. Byte counts are sizes of UDP payloads.
 type ListenerStats struct {
-	Conns                            int // now, including those whose handshake is incomplete
-	Open                             int // now, only those whose handshake is complete
-	MaxConns                         int // as configured
+	Conns                            int // current connections, including those whose handshake is incomplete
+	Open                             int // current connections whose handshake is complete
+	MaxConns                         int // maximum number of connections, as configured
 	DatagramsSent, BytesSent         uint64
 	DatagramsReceived, BytesReceived uint64
 	Lost                             uint64 // datagrams of clients: not received before 64 newer ones
 	SendFailed                       uint64 // datagrams that packet connections rejected, as in [Stats]
 	PathMigrations                   uint64 // changes of a peer's address
 	SmallPaths                       uint64 // as in [Stats]
-	Forwarded                        uint64 // datagrams that arrived at another shard than their connection's
+	Forwarded                        uint64 // datagrams that arrived at a shard other than that of their connection
 	ProtocolErrors                   uint64 // connections that ended with session.ErrProtocol
 	Unacknowledged                   uint64 // connections that ended after 20 transmissions of a reliable segment
 	Dropped                          Drops
@@ -92,7 +93,7 @@ type ListenerStats struct {
 // only.
 type Drops struct {
 	Malformed       uint64 // not a datagram of this protocol
-	WrongSession    uint64 // of another session or source address than its header indicates
+	WrongSession    uint64 // session or source address differs from that of the connection in the header
 	Unauthenticated uint64 // forged, altered, of another session, or encrypted for another key
 	Duplicate       uint64 // received before
 	Late            uint64 // payloads after 64 newer datagrams, others after 1,024

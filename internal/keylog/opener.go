@@ -49,7 +49,8 @@ type Opener struct {
 	sessions map[uint64]*session
 	all      []*session
 	// flows contains the sessions of pairs of addresses, the most recent first. When it is half
-	// full it becomes older, whose entries are discarded the next time unless they were used.
+	// full, it becomes older, and the entries of the previous older that were not used since are
+	// discarded.
 	flows, older map[flow][]*direction
 	tried        map[flow]int
 	budget       int
@@ -210,7 +211,7 @@ func (o *Opener) note(f flow, d *direction) {
 type session struct {
 	id                 uint64
 	toServer, toClient direction
-	opened             bool // a datagram of it
+	opened             bool // a datagram of the session was decrypted
 }
 
 func newSession(s *Session) *session {
@@ -224,9 +225,9 @@ func newSession(s *Session) *session {
 type direction struct {
 	session  *session
 	toServer bool
-	secret   [32]byte // of the first epoch
+	secret   [32]byte // secret of the first epoch
 	archive  *seal.Archive
-	next     uint64 // the newest decrypted number plus one, or 0
+	next     uint64 // number after the newest decrypted datagram, or 0
 }
 
 const (

@@ -53,9 +53,9 @@ func (a *Ack) wire() seq.Ack {
 }
 
 // Append appends the ack and returns the extended slice. It has 3 bytes if no reset is requested,
-// the window has no hole and fewer than 63 payloads, Whole is not set and the RPC number is below
-// 8; 2 if RPC and Epoch are 0 and the window has fewer than 16 payloads. One hole costs a byte more
-// than 3. An ack has at most 15 bytes.
+// the window has no gap and fewer than 63 payloads, Whole is not set and the RPC number is below 8.
+// Under these conditions it has 2 bytes if RPC and Epoch are 0 and the window has fewer than 16
+// payloads. With one gap it has 4 bytes, and it never has more than 15.
 func (a *Ack) Append(dst []byte) []byte {
 	w := a.wire()
 	return w.Append(dst)

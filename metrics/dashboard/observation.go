@@ -16,7 +16,7 @@ type flow struct {
 	RPC      string `json:"rpc"`
 	Reliable bool   `json:"reliable"`
 
-	Calls    uint64 `json:"calls"` // delivered
+	Calls    uint64 `json:"calls"` // delivered frames
 	Missed   uint64 `json:"missed"`
 	Late     uint64 `json:"late"`
 	Delta    uint64 `json:"delta"`
@@ -25,12 +25,12 @@ type flow struct {
 
 	Age uint64 `json:"age"` // sum of the ages of the deltas' baselines, in frames
 
-	// The counts below are of what clients sent if Config.Sent is set, and otherwise of what the
-	// server received.
-	Frames    uint64 `json:"frames"` // new ones
+	// The following fields count the data that clients sent if Config.Sent is set, and otherwise the
+	// data that the server received.
+	Frames    uint64 `json:"frames"` // new frames
 	Payloads  uint64 `json:"payloads"`
 	Datagrams uint64 `json:"datagrams"`
-	Redundant uint64 `json:"redundant"` // frames
+	Redundant uint64 `json:"redundant"` // redundant frames
 
 	Full    uint64 `json:"full"`    // bits of full frames
 	Encoded uint64 `json:"encoded"` // bits of payloads without headers
@@ -59,7 +59,7 @@ func newFlow(r *ds.RPCStats) flow {
 	}
 }
 
-// setSent replaces the counts of what was received by those of what was sent.
+// setSent replaces the counts of received data by the counts of sent data in r.
 func (f *flow) setSent(r *ds.RPCStats) {
 	sent := newFlow(r)
 	f.Frames, f.Payloads, f.Datagrams, f.Redundant = sent.Frames, sent.Payloads, sent.Datagrams, sent.Redundant
@@ -111,14 +111,15 @@ func more(now, before map[string]uint64) map[string]uint64 {
 	return out
 }
 
-// world contains the counts of what the server sent of one world, like a flow.
+// world contains the counts of one world that the server sends, since the server started or between
+// two samples.
 type world struct {
 	Name    string  `json:"name"`
-	Players int     `json:"players"` // that receive it, now
-	Age     int     `json:"age"`     // of the oldest baseline in use, in ticks
-	AckAge  int     `json:"ack_age"` // the maximum of all players, in ticks
-	Objects int     `json:"objects"` // that players have: the sum of all players
-	Waiting int     `json:"waiting"` // objects that wait for bandwidth: likewise
+	Players int     `json:"players"` // number of players who receive it now
+	Age     int     `json:"age"`     // age of the oldest baseline in use, in ticks
+	AckAge  int     `json:"ack_age"` // maximum ack age of all players, in ticks
+	Objects int     `json:"objects"` // objects that the players have, summed over players
+	Waiting int     `json:"waiting"` // objects that wait for bandwidth, summed over players
 	TickHz  float64 `json:"tick_hz"`
 
 	Ticks     uint64 `json:"ticks"`
@@ -129,8 +130,8 @@ type world struct {
 	Unsent    uint64 `json:"unsent"`
 	Resets    uint64 `json:"resets"`
 	Keyframes uint64 `json:"keyframes"`
-	Sharing   uint64 `json:"sharing"` // sum over the messages of the players who share their encoding
-	Bits      uint64 `json:"bits"`    // of datagrams, with all headers down to IP
+	Sharing   uint64 `json:"sharing"` // sum over all messages of the number of players who share the encoding
+	Bits      uint64 `json:"bits"`    // bits of datagrams, with all headers down to IP
 	AckBits   uint64 `json:"ack_bits"`
 }
 
@@ -145,16 +146,16 @@ func newWorld(r *session.ReplicationStats) world {
 // buffers describes the jitter buffers of one RPC, of all players or of one.
 type buffers struct {
 	RPC     string `json:"rpc"`
-	Buffers int    `json:"buffers"` // now, as the next three
-	Held    int    `json:"held"`    // frames
-	Slack   int64  `json:"slack"`   // mean, in microseconds
-	Target  int64  `json:"target"`  // likewise
+	Buffers int    `json:"buffers"` // current number of buffers
+	Held    int    `json:"held"`    // frames that wait now
+	Slack   int64  `json:"slack"`   // current mean, in microseconds
+	Target  int64  `json:"target"`  // current mean, in microseconds
 
 	Released  uint64 `json:"released"`
-	Missing   uint64 `json:"missing"` // ticks, those of the next two included
+	Missing   uint64 `json:"missing"` // ticks without their frame, including Dry and Repeated
 	Dry       uint64 `json:"dry"`
 	Repeated  uint64 `json:"repeated"`
-	Late      uint64 `json:"late"` // frames
+	Late      uint64 `json:"late"` // late frames
 	Discarded uint64 `json:"discarded"`
 	Resyncs   uint64 `json:"resyncs"`
 }
@@ -168,12 +169,12 @@ func newBuffers(rpc string, b *ds.BufferStats) buffers {
 
 type totals struct {
 	Players        int    `json:"players"`
-	Acks           uint64 `json:"acks"`     // datagrams
-	AckBits        uint64 `json:"ack_bits"` // of these datagrams, including all headers down to IP
-	RTTs           uint64 `json:"rtts"`     // measurements
+	Acks           uint64 `json:"acks"`     // datagrams with acks
+	AckBits        uint64 `json:"ack_bits"` // bits of these datagrams, including all headers down to IP
+	RTTs           uint64 `json:"rtts"`     // round-trip time measurements
 	RTTTime        uint64 `json:"rtt_time"` // sum of the measurements, in microseconds
 	PathMigrations uint64 `json:"path_migrations"`
-	Received       uint64 `json:"received"` // datagrams
+	Received       uint64 `json:"received"` // received datagrams
 	// Lost counts datagrams that clients sent and that did not arrive; 0 if Config.Sent is set.
 	Lost     uint64 `json:"lost"`
 	Happened uint64 `json:"happened"` // events of sessions

@@ -1,4 +1,4 @@
-// Layers snapshots and areas.
+// The layers "snapshots" and "areas" of the conformance peer.
 #include "test/conformance/peer.hpp"
 #include "uplink/snapshot.hpp"
 
