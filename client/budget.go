@@ -156,9 +156,9 @@ func (b *budget) stats() BudgetStats {
 
 // meter measures the bit rates of both directions.
 type meter struct {
-	start          time.Time // of the current window
-	total          traffic   // until start
-	sent, received float64   // of the last window, in bits/s
+	start          time.Time // start of the current window
+	total          traffic   // totals at start
+	sent, received float64   // bit rates of the last window, in bits/s
 }
 
 // traffic counts bits with all headers down to IP. limited is the part of sent to which

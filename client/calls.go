@@ -107,7 +107,7 @@ type incoming struct {
 	dec        *rpcdelta.Decoder // nil if the RPC was refused
 	newest     uint64            // packet number of the newest call
 	reliable   bool
-	conversion *versions.Conversion // from the server's fields; nil if they are the same
+	conversion *versions.Conversion // converts from the server's fields; nil if they are the same
 	converted  *schema.Frame
 	deliver    func(*rpcdelta.Delivery, *schema.Frame) error
 }

@@ -51,7 +51,7 @@ type Conn struct {
 	move        *move         // the attempt to continue at another server, or nil
 	addr        string        // address of the current server as dialed; while reconnecting, of the last or next one
 	lookAgain   time.Time     // earliest time of the next search for another server
-	abandoned   time.Time     // when the client last gave up a link to a server that it had searched for
+	abandoned   time.Time     // time at which the client last gave up a link to a server that it had searched for
 	unanswered  uint64        // bytes of hellos that were sent to servers of handovers and not answered
 	failures    failures      // failed handovers
 	gone        error         // error with which the connection ended for good; nil until then

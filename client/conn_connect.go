@@ -139,7 +139,7 @@ func (c *Conn) disconnect(l *link, err error) {
 	for _, b := range c.bindings {
 		b.use(nil, true)
 	}
-	if c.move != nil { // it is dialing: its outcome decides
+	if c.move != nil { // the move is dialing: its outcome decides
 		c.note(session.Event{State: session.Reconnecting, Err: err, Attempt: 1})
 		return
 	}

@@ -26,7 +26,7 @@ import (
 //	prepare          the link that has opened is the next one: RPCs are bound and worlds received
 //	trySwitch        is called with each Tick until all is ready
 //	switchTo         the next link is the current one; the former is an old one
-//	part             ends the session with the old server when nothing is on its way
+//	part             ends the session with the old server when no data is in flight
 //	abandon          drops the move and its link; the client stays, or reconnects
 
 const (

@@ -88,7 +88,7 @@ func (p *DelayPolicy) DeadlineAt(rateHz float64) time.Duration {
 // FramesAt returns MaxBatchDelay, rounded to nearest, and the deadline, rounded down, in frames at
 // a rate in Hz.
 func (p *DelayPolicy) FramesAt(rateHz float64) (batch, deadline int) {
-	const tolerance = 0.01 // of a frame: rates such as 66.67 Hz are rounded themselves
+	const tolerance = 0.01 // in frames: rates such as 66.67 Hz are rounded themselves
 	batch = int(math.Floor(p.MaxBatchDelay.Seconds()*rateHz + 0.5 + tolerance))
 	return batch, int(math.Floor(p.DeadlineAt(rateHz).Seconds()*rateHz + tolerance))
 }

@@ -48,7 +48,7 @@ func (w *silence) listen(l *link, now time.Time) {
 	case silent < probeSilence:
 		l.own.Wake(now.Add(probeSilence - silent))
 		return
-	case now.Sub(w.active) > maxSilence: // without calls the server need not send
+	case now.Sub(w.active) > maxSilence: // the client made no calls, so the server may be silent
 		l.own.Wake(now.Add(probeSilence))
 		return
 	case now.Sub(w.probed) >= probeInterval:

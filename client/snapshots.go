@@ -229,7 +229,7 @@ type snapshotObjects struct {
 type snapshotFeed struct {
 	replication.SnapshotDecoder
 	all     *snapshotObjects
-	types   []objectFeed // in the server's order
+	types   []objectFeed // feeds by type, in the server's order
 	skipped []string     // names of types that the client does not have
 }
 

@@ -175,7 +175,7 @@ func (p *Player) notice(to *Target, cfg *HandoverConfig, secret message.Secret) 
 		data = p.UserData()
 	}
 	issued := time.Now()
-	if own := p.conn.Issued(); !issued.After(own) { // by another clock
+	if own := p.conn.Issued(); !issued.After(own) { // the clocks of the two servers may differ
 		issued = own.Add(time.Millisecond)
 	}
 	n.Token, err = token.Issue(key, token.Claims{
@@ -215,7 +215,7 @@ func (p *Player) sendHandover(n *message.HandoverNotice, payload []byte, secret 
 		return err
 	}
 	if err := p.conn.SendReliable(message.AppendHandover(nil, n)); err != nil {
-		w.Abort("") // which the client ignores without the notice
+		w.Abort("") // the client ignores the stream without the notice
 		return err
 	}
 	o.stream, h.pending = w, o

@@ -87,6 +87,6 @@ type profiler struct {
 	left uint32 // payloads until the next measured one; of the shard's goroutine
 
 	mu      sync.Mutex // guards the rest
-	run     uint64     // of profile
+	run     uint64     // number of the run of profile
 	profile *rpcdelta.Profile
 }

@@ -19,7 +19,7 @@ type sequencer struct {
 	repairs  func() bool   // reports whether a lost payload can still arrive in time
 
 	started   bool
-	listed    bool           // in shard.sequencing
+	listed    bool           // the sequencer is in shard.sequencing
 	next      uint64         // sequence of the next frame to deliver
 	repairing uint64         // sequence up to which the client is known to repeat payloads
 	waiting   []waitingFrame // by sequence number; elements beyond the length are reused

@@ -115,7 +115,7 @@ func (s *Server) otherServers(ctx context.Context) func(*Player) (Target, Handov
 		}
 		for i := range servers {
 			if servers[i].Name == best.Name {
-				servers[i].Players++ // it announces its load later
+				servers[i].Players++ // the server announces its load only later
 			}
 		}
 		return Target{Addrs: best.Addrs[:min(len(best.Addrs), token.MaxServers)], Route: best.Route, Key: s.keyOf(&best)}, cfg, nil

@@ -29,7 +29,7 @@ var _ interface { // optional methods that the transport calls
 // the shard's goroutine. A player stays in its shard.
 type shard struct {
 	server *Server
-	index  int       // in Server.shards
+	index  int       // index in Server.shards
 	start  time.Time // start of the clock of rate limits
 
 	// The shard's goroutine writes these with mu held and reads them without; others read them with

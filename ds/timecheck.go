@@ -98,7 +98,7 @@ type timeCheck struct {
 	field int // number of Delta's field, or -1
 
 	mu     sync.Mutex
-	clocks map[uint64]*clientTime // by client id: of the players, and of those in left
+	clocks map[uint64]*clientTime // by client id: the clocks of the players, and those in left
 	left   []leftClient           // the first of them to leave first
 }
 
@@ -152,7 +152,7 @@ func (c *timeCheck) delta(own *schema.Schema, f *schema.Frame) time.Duration {
 
 // clientTime is how far the calls of an RPC by a client are ahead of the server's clock.
 type clientTime struct {
-	bindings int       // that use it: several while a session replaces another. Guarded by timeCheck.mu
+	bindings int       // number of bindings that use it: several while a session replaces another. Guarded by timeCheck.mu
 	ended    time.Time // the last one of them. Guarded by timeCheck.mu
 
 	mu        sync.Mutex

@@ -18,7 +18,7 @@ type Memory struct {
 	swept    time.Time
 	sessions map[uint64]Session
 	servers  map[string]Server
-	watchers map[string]map[*watcher]bool // by name of the server
+	watchers map[string]map[*watcher]bool // by server name
 }
 
 // watcher receives the sessions for one call of Replaced.

@@ -37,7 +37,7 @@ type Schema struct {
 	rate       float64
 	fields     []Field
 	layouts    []Layout
-	ints       int      // components
+	ints       int      // number of components
 	blobs      int      // byte strings
 	binary     int      // maximum bytes of all integers and byte strings
 	bounds     []bounds // range of each component

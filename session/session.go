@@ -207,7 +207,7 @@ func (h Handover) String() string {
 
 // Quality describes a client's path to the server.
 type Quality struct {
-	RTT  time.Duration // smoothed
+	RTT  time.Duration // smoothed round-trip time
 	Loss float64       // share of the server's datagrams that did not arrive, over about the last ten seconds
 	// PathSize is the size in bytes of the largest datagram that the path is known to carry to the
 	// server, without the headers of UDP and IP; 0 while that is not known. Paths below 1,200 are

@@ -133,7 +133,7 @@ func (w *stored) encode(baseline snapshot.Baseline) ([]byte, error) {
 		}
 	}
 	n := len(w.payloads)
-	p := slices.Grow(w.payloads, 1)[:n+1] // with the memory of an earlier payload
+	p := slices.Grow(w.payloads, 1)[:n+1] // reuses the memory of an earlier payload
 	coded, _, err := w.encoder.Append(p[n].coded[:0], w.world, baseline, math.MaxInt)
 	if err != nil {
 		return nil, err

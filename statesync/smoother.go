@@ -232,7 +232,7 @@ func (s *Smoother) Error() (distance, angle float64) { return length(s.offset), 
 
 func (s *Smoother) defaults() {
 	if !s.filled {
-		_ = s.cfg.fill() // of defaults
+		_ = s.cfg.fill() // the defaults are valid
 		s.filled = true
 	}
 }

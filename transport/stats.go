@@ -97,8 +97,8 @@ type Drops struct {
 	Unauthenticated uint64 // forged, altered, of another session, or encrypted for another key
 	Duplicate       uint64 // received before
 	Late            uint64 // payloads after 64 newer datagrams, others after 1,024
-	Unexpected      uint64 // of a kind that is invalid in the current state
-	UnknownSession  uint64 // of no connection
+	Unexpected      uint64 // kind is invalid in the current state
+	UnknownSession  uint64 // belongs to no connection
 	Version         uint64 // hellos of another protocol version
 	Cookie          uint64 // hellos with an invalid cookie
 	RateLimited     uint64 // hellos above the limits

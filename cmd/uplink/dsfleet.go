@@ -36,7 +36,7 @@ func (o *fleetOptions) check() error {
 		return errors.New("--fleet-name, --fleet-secret, --fleet-outage: they need --fleet")
 	case o.url == "":
 		return nil
-	case err != nil: // which has the password, if there is one
+	case err != nil: // err contains the password, if there is one
 		return errors.New("--fleet: want a URL such as http://127.0.0.1:8080/fleet/")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("--fleet %q: want a URL such as http://127.0.0.1:8080/fleet/", u.Redacted())

@@ -115,7 +115,7 @@ func recordings(traces ...*trace.Trace) (all []prior.Recording) {
 // trained describes a trained prior and its traces.
 type trained struct {
 	File   string     `json:"file"`
-	Prior  string     `json:"prior"` // its hash
+	Prior  string     `json:"prior"` // hash of the prior
 	Fields int        `json:"fields"`
 	Bytes  int        `json:"bytes"`
 	Frames int        `json:"frames"`

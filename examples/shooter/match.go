@@ -53,7 +53,7 @@ type match struct {
 	link    link
 	auto    bool // a bot plays for you
 	held    game.Input
-	shots   []game.Input // that the page has fired
+	shots   []game.Input // inputs with shots of the page
 	counts  map[*game.Client]counts
 	viewers map[chan []byte]bool
 }

@@ -21,7 +21,7 @@ const (
 	maxViewers = 8
 	maxQueue   = 60 // pictures that wait for a page
 	maxInput   = 4096
-	maxShots   = 4 // that wait for their ticks
+	maxShots   = 4 // maximum number of shots that wait for their ticks
 )
 
 // newPage returns the page of a match. It authorizes nobody; see dashboard.Guard.

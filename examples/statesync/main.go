@@ -230,12 +230,12 @@ func (g *game) send(tick uint64, kick byte, state *[balls]Ball) error {
 type player struct {
 	*simulation
 	tick     uint64 // simulated last
-	newest   uint64 // of all updates
+	newest   uint64 // newest tick of all updates
 	kicks    map[uint64]byte
 	states   map[uint64][]client.StateObject[Ball] // by the tick at which they are applied
 	smoother [balls]statesync.Smoother
 
-	sum, largest float64 // of corrections, in m
+	sum, largest float64 // sum and maximum of corrections, in m
 }
 
 // update keeps an update until its tick is simulated.
@@ -270,7 +270,7 @@ func (p *player) frame() error {
 		}
 	}
 	for i := range p.balls {
-		_ = p.draw(i) // in a game, the ball is drawn there
+		_ = p.draw(i) // a game would draw the ball here
 	}
 	return nil
 }

@@ -298,7 +298,7 @@ func (e *answerError) Error() string {
 }
 
 func statusError(path string, res *http.Response) error {
-	text, _ := io.ReadAll(io.LimitReader(res.Body, 256)) // as much as arrived
+	text, _ := io.ReadAll(io.LimitReader(res.Body, 256)) // a truncated text is sufficient
 	return &answerError{path, res.StatusCode, strings.TrimSpace(string(text))}
 }
 

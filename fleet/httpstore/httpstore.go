@@ -178,7 +178,7 @@ func (s *Store) do(ctx context.Context, method, path string, in any) (*http.Resp
 	if res.StatusCode/100 == 2 {
 		return res, nil
 	}
-	text, _ := io.ReadAll(io.LimitReader(res.Body, 256)) // as much as arrived
+	text, _ := io.ReadAll(io.LimitReader(res.Body, 256)) // a truncated text is sufficient
 	if err := res.Body.Close(); err != nil {
 		return nil, err
 	}

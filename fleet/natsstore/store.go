@@ -63,7 +63,7 @@ type Store struct {
 
 	mu        sync.Mutex
 	directory map[string]fleet.Server
-	announced map[string]time.Time // when this Store last announced each server
+	announced map[string]time.Time // time at which this Store last announced each server
 }
 
 var _ fleet.Store = (*Store)(nil)
@@ -113,7 +113,7 @@ func New(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 // open opens a bucket, and tries again while the cluster has no leader.
 func open(ctx context.Context, js jetstream.JetStream, cfg jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
 	for {
-		try, cancel := context.WithTimeout(ctx, openTimeout) // without a leader, a request gets no answer
+		try, cancel := context.WithTimeout(ctx, openTimeout) // if there is no leader, a request gets no answer
 		kv, err := js.CreateOrUpdateKeyValue(try, cfg)
 		cancel()
 		if err == nil || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
@@ -325,7 +325,7 @@ func (s *Store) update(e jetstream.KeyValueEntry) {
 	switch {
 	case e == nil:
 		select {
-		case <-s.listed: // by an earlier watch
+		case <-s.listed: // an earlier watch has completed the list
 		default:
 			close(s.listed)
 		}

@@ -17,7 +17,7 @@ import (
 
 type datagram struct {
 	number   uint64
-	payloads []payload // of one frame stream, or an ack without sequence numbers
+	payloads []payload // payloads of one frame stream, or an ack without sequence numbers
 }
 
 // direction is one direction of the link. Like the transport, it drops datagrams that arrive after

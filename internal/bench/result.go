@@ -18,7 +18,7 @@ type Result struct {
 	RateHz   float64  `json:"rate_hz"`
 	Link     *Link    `json:"link"` // null with a distance
 	Distance int      `json:"distance,omitempty"`
-	Suite    string   `json:"suite"` // of all codecs: several names if they differ
+	Suite    string   `json:"suite"` // cipher suite of all codecs: several names if they differ
 	Codecs   []Counts `json:"codecs"`
 }
 
@@ -157,14 +157,14 @@ func share(a, b int) float64 {
 }
 
 type tally struct {
-	frames, inTime, late, delivered              int // of those that count
+	frames, inTime, late, delivered              int // counts of the frames that count
 	sent, messages, lost                         int // frames, datagrams and lost datagrams of payloads that count
-	mismatches, undecodable                      int // of all
+	mismatches, undecodable                      int // counts of all frames
 	intra, deltas, ages                          int
 	fullBits, payloadBits, headerBits, frameBits int
 	acks, ackBytes                               int
 	urgent                                       int
-	rleBits                                      int // of the datagrams' messages, as rle sends them
+	rleBits                                      int // bits of the datagrams' messages if rle coded them
 	delay, urgentDelay                           time.Duration
 }
 

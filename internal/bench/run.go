@@ -108,25 +108,25 @@ type pair struct {
 	dec      *rpcdelta.Decoder
 	tally    tally
 	now      time.Duration // virtual time
-	acked    time.Duration // when the server sent the last ack
+	acked    time.Duration // time at which the server sent the last ack
 	oneWay   time.Duration
 	deadline time.Duration // after the one-way delay; 0 if there is none
 	warm     int           // frames at the start that do not count
 	end      int           // first frame after those that count
-	frames   int           // to be sent: those until end, and others that may repeat them
-	fates    []fate        // of the frames that count
+	frames   int           // number of frames to send: those until end, and later ones that may repeat them
+	fates    []fate        // results of the frames that count
 	newest   uint64        // frame that reached the server
-	recent   []payload     // those that may be repaired
+	recent   []payload     // payloads that may be repeated
 	record   bool
 	script   script
-	profile  *rpcdelta.Profile // of the first run, or nil
-	course   *Course           // to record, or nil
-	arrived  []bool            // to record, or nil
+	profile  *rpcdelta.Profile // profile of the first run, or nil
+	course   *Course           // records the run, or nil
+	arrived  []bool            // records which frames arrived, or nil
 	listed   []Listed          // the first Config.List frames
 	repairs  [][]byte          // payloads repeated in the datagram
-	rle      *rpcdelta.Encoder // of the same frames in the datagrams of the preset, or nil
+	rle      *rpcdelta.Encoder // encodes the same frames into the datagrams of the preset, or nil
 	urgent   []int             // components of discrete fields
-	room     [2048]byte        // for messages of the timed passes
+	room     [2048]byte        // buffer for messages of the timed passes
 }
 
 func newPair(ctx context.Context, t *trace.Trace, cfg Config, s scheme) *pair {

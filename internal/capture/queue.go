@@ -16,13 +16,13 @@ type queue struct {
 	start time.Time
 
 	mu      sync.Mutex
-	limit   int // of filling, in bytes
+	limit   int // maximum size of filling in bytes
 	soft    int // limit for datagrams and their results; the rest is reserved for rarer records
 	filling []byte
 	other   []byte
 	scratch []byte
 	missing uint64    // records dropped since the last one that was queued
-	dropped time.Time // of the last one of them
+	dropped time.Time // time of the last dropped record
 	gap     bool      // filling has a Lost record
 	woken   bool
 	closed  bool

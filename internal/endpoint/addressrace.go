@@ -22,7 +22,7 @@ type addressRace struct {
 	cfg     Config
 	handler Handler
 	count   int              // number of different addresses
-	remotes []netip.AddrPort // to try in this order; an address without a server may be appended again
+	remotes []netip.AddrPort // addresses in the order of the attempts; an address without a server may be appended again
 	next    int              // index of the next address to try
 	dialers []*dialer        // all that were started
 	running int              // number of dialers whose handshake is not over

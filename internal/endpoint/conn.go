@@ -44,7 +44,7 @@ type Conn struct {
 
 	mu       sync.Mutex
 	session  *session.Session
-	finished error                    // what SendReliable returns after Finish
+	finished error                    // error of SendReliable after Finish
 	tap      func(transport.TapEvent) // may be nil; set by the loop, which reads it without the lock
 	rtts     transport.RTTHistogram
 	measured uint64 // number of measurements in rtts

@@ -12,8 +12,8 @@ import (
 
 type received struct {
 	payload []byte
-	number  uint64 // of the datagram, if it was accepted
-	size    int    // of its datagram, or of the datagrams of all its parts, in bytes
+	number  uint64 // packet number of the datagram, if it was accepted
+	size    int    // size of the datagram, or of the datagrams of all its parts, in bytes
 	verdict session.Verdict
 	state   session.State // after the datagram
 	remote  session.Path  // path to the peer after the datagram

@@ -253,7 +253,7 @@ type alarm struct {
 
 	mu      sync.Mutex
 	at      time.Time // the read deadline, unless the loop is about to set it
-	tick    time.Time // when the handler's tick is due; zero: no tick is requested
+	tick    time.Time // time at which the handler's tick is due; zero: no tick is requested
 	stopped bool
 }
 

@@ -16,7 +16,7 @@ const (
 // mailbox contains what other shards have left for one. The zero value is empty. It is safe for
 // concurrent use.
 type mailbox struct {
-	filled atomic.Bool // it may be non-empty
+	filled atomic.Bool // the mailbox may be non-empty
 
 	mu   sync.Mutex
 	mail mail

@@ -31,7 +31,7 @@ type common struct {
 	// MaxConns.
 	handshakes  sync.Mutex
 	draining    bool      // [Listener.Drain] was called
-	warnedAhead time.Time // when a record of a clock that is ahead was made
+	warnedAhead time.Time // time of the last log record about a clock that is ahead
 	admission   *admission.Controller
 	admits      sync.WaitGroup // calls of [Config.Admit]
 }
@@ -44,7 +44,7 @@ type shard struct {
 	counters shardCounters
 	dirty    dirtyConns // connections whose timers the next tick sets, since only the loop uses timers
 	mailbox  mailbox
-	flush    func() // what Listener.Flush runs here; one value, so that Flush does not allocate
+	flush    func() // function that Listener.Flush runs on this shard; stored, so that Flush does not allocate
 
 	// Only the loop uses these.
 	handler  Handler // set before serve

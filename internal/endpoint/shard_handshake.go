@@ -209,7 +209,7 @@ func (s *shard) ask(from session.Path, hello wire.Hello, request *admission.Requ
 	if !common.startAsking(request.Hash, asking{from.Addr.Addr(), cancel}) {
 		return
 	}
-	hello.Route, hello.Message = nil, nil // of the read buffer
+	hello.Route, hello.Message = nil, nil // they refer to the read buffer
 	j := Join{
 		Client: claims.ClientID, Token: request.Token, Issued: claims.Issued, Expires: claims.Expires,
 		Handover: claims.Handover != [32]byte{}, Attempt: request.Hash,

@@ -27,7 +27,7 @@ func observe(h *transport.RTTHistogram, rtt time.Duration) {
 // sentCounters counts sent datagrams. It is safe for concurrent use.
 type sentCounters struct {
 	datagrams, bytes, failed atomic.Uint64
-	cause                    atomic.Pointer[error] // of the first failure since it was last reset to nil
+	cause                    atomic.Pointer[error] // error of the first failure since it was last reset to nil
 }
 
 func (c *sentCounters) add(sent []transport.Datagram) {
@@ -43,7 +43,7 @@ func (c *sentCounters) add(sent []transport.Datagram) {
 // replaced by another one.
 func (c *sentCounters) fail(err error) {
 	if c.cause.Load() == nil && !errors.Is(err, net.ErrClosed) {
-		first := err // escapes
+		first := err // a copy, because it escapes
 		c.cause.CompareAndSwap(nil, &first)
 	}
 	c.failed.Add(1)
@@ -56,7 +56,7 @@ type shardCounters struct {
 	batch transport.ListenerStats // since publish; only the loop uses it
 
 	mu        sync.Mutex
-	published transport.ListenerStats // without sent datagrams
+	published transport.ListenerStats // counts without sent datagrams
 }
 
 // publish makes the counts of a batch visible to addTo. The loop calls it.

@@ -11,10 +11,10 @@ const (
 
 // timer is a connection's entry in the timer wheel. Only the loop uses it.
 type timer struct {
-	at         time.Time // when the session wants to be advanced
+	at         time.Time // time at which the session must be advanced
 	slot       int64     // slot of the entry, counted from the start of the wheel
-	list       *connList // of that slot, or due; nil if the connection has no entry
-	prev, next *Conn     // in the list
+	list       *connList // list of the slot, or due; nil if the connection has no entry
+	prev, next *Conn     // neighbors in the list
 }
 
 // timers is a timer wheel of connections. A connection whose time is postponed stays in its slot
@@ -24,7 +24,7 @@ type timers struct {
 	start time.Time
 	now   int64 // slots before this one are empty; this one may hold connections that are not due
 	wheel []connList
-	due   connList // from slots that have passed
+	due   connList // connections of slots that have passed
 	count int
 }
 

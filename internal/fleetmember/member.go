@@ -36,14 +36,14 @@ type Member struct {
 	stats    fleet.Stats
 	failed   time.Time           // first failure since the last success; zero: none
 	sessions map[uint64]*current // sessions by client
-	ended    []fleet.Session     // to be removed from the store
+	ended    []fleet.Session     // sessions to remove from the store
 	unused   []fleet.Use         // used during an outage, to be recorded
 }
 
 // current is a session of the server.
 type current struct {
 	fleet.Session
-	recorded time.Time // when it was recorded; zero: still to be recorded
+	recorded time.Time // time at which the session was recorded; zero if it was not
 }
 
 // New returns a Member. Replaced is called for a client of this server that has a newer

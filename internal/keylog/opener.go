@@ -274,7 +274,7 @@ func (d *direction) search(dst []byte, h wire.Header, b []byte, budget *int) ([]
 // nearest returns the number with the low bits in a header that is nearest to the next one.
 func (d *direction) nearest(h wire.Header) uint64 {
 	numbers := uint64(1) << h.NumberBits()
-	distance := (uint64(h.Number) - d.next) % numbers // forward
+	distance := (uint64(h.Number) - d.next) % numbers // distance in the forward direction
 	number := d.next + distance
 	if distance >= numbers/2 && number >= numbers {
 		number -= numbers

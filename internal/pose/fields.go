@@ -18,7 +18,7 @@ type Fields struct {
 	angles    int     // used of Pose.Angles
 	numbers   int     // used of Pose.Numbers
 	teleports uintptr // offset of the count of jumps; none if there is none
-	size      uintptr // of teleports
+	size      uintptr // size of the teleports field in bytes
 }
 
 // part is consecutive values of a struct.

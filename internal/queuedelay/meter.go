@@ -15,10 +15,10 @@ const (
 // a queue that lasts delays every datagram, and jitter only some of them. The zero value is ready.
 // Times ascend. Not safe for concurrent use.
 type Meter struct {
-	samples  int           // in the interval
-	shortest time.Duration // in the interval
+	samples  int           // number of samples in the interval
+	shortest time.Duration // shortest sample in the interval
 
-	min, lastMin    time.Duration // of this span and of the one before; 0 for none
+	min, lastMin    time.Duration // minima of this span and of the previous one; 0: none
 	spanStart       time.Time
 	mean, variation time.Duration // smoothed
 }

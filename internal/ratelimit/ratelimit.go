@@ -11,7 +11,7 @@ type Rate struct{ PerSecond, Burst float64 }
 // between calls. A Bucket does not allocate and is not safe for concurrent use.
 type Bucket struct {
 	used float64       // tokens that are not refilled yet
-	at   time.Duration // of the last call of Take
+	at   time.Duration // time of the last call of Take
 }
 
 // Take removes n tokens if that many are available at that time, and reports whether it did.

@@ -92,7 +92,7 @@ func encode(b []byte, tag byte, body Body) []byte {
 type coder struct {
 	b     []byte
 	parse bool
-	err   error // of parsing
+	err   error // parse error
 }
 
 func (c *coder) fail(err error) {

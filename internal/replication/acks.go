@@ -30,7 +30,7 @@ type acks struct {
 type ack struct {
 	interval time.Duration // minimum time between datagrams that contain only acks
 	message  []byte        // encoded ack, with its message type and the number of the stream
-	sent     time.Time     // when the last ack was sent
+	sent     time.Time     // time of the last ack
 	received int           // bytes of messages since the last ack
 
 	count, bytes uint64 // number and bytes of the acks sent

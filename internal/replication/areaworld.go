@@ -21,14 +21,14 @@ const areaEncodings = 3
 type areaWorld struct {
 	*areas.History
 	types    []*areas.Type
-	builders sync.Pool  // of *areas.Builder
+	builders sync.Pool  // pool of *areas.Builder
 	enter    int        // maximum bytes per message for keyframes of groups that enter a view
 	tick     []areaTick // by object type
 }
 
 // areaTick contains the objects of one type in the newest tick, before the tick becomes a snapshot.
 type areaTick struct {
-	objects []snapshot.Object // by ascending id
+	objects []snapshot.Object // objects by ascending id
 	rows    []int32           // rows of all objects, one after the other
 	in      []area.ID         // areas of all objects, one after the other
 	count   []uint8           // number of areas of each object

@@ -15,7 +15,7 @@ import (
 type encodings struct {
 	world     *World
 	interval  uint64        // minimum number of snapshots between two large keyframes
-	encoders  sync.Pool     // of *snapshot.Encoder
+	encoders  sync.Pool     // pool of *snapshot.Encoder
 	count     atomic.Int64  // number of encodings of the newest tick
 	total     atomic.Uint64 // number of all encodings
 	owed      atomic.Int64  // number of large keyframes not yet added to plan.debt

@@ -22,7 +22,7 @@ type feed struct {
 	offer      Offer
 	phase      subscriptionPhase
 	differ     message.Differences // differences between the offer and the client's fields
-	refused    error               // why the client refuses the offer, or nil
+	refused    error               // reason why the client refuses the offer, or nil
 	over       bool                // the server has withdrawn the offer, or the client has unsubscribed
 	initial    []byte              // received part of the initial state
 	replyDue   bool                // the reply must be sent again, because of a full backlog
@@ -32,7 +32,7 @@ type feed struct {
 	clock      serverclock.Monitor
 	start      time.Time // time 0 of the clock
 	rateNews   bool      // RateNews has not reported the last change of clock.Off
-	arrived    time.Time // when the first datagram arrived, or zero
+	arrived    time.Time // arrival of the first datagram, or zero
 	settled    bool      // messages are passed on, and not held any more
 	// partial is true if the view was shown before it was complete and PartialNews has not reported
 	// it.

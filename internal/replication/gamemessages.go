@@ -25,7 +25,7 @@ type gameMessage struct {
 // GameMessages holds game messages until their ticks, in the order in which they were sent. The
 // zero value is ready.
 type GameMessages struct {
-	held []gameMessage // not due yet
+	held []gameMessage // messages that are not due yet
 	size int           // size of held in bytes, with gameMessageOverhead for each message
 	due  []gameMessage
 }

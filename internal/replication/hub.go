@@ -34,7 +34,7 @@ type hub struct {
 	work       sync.WaitGroup
 	helper     func()                      // calls run and then work.Done; created once
 	prepare    func([]*Replica, time.Time) // called before a tick is sent
-	start      time.Time                   // when the broadcast began
+	start      time.Time                   // start of the broadcast
 	spread     time.Duration               // time after start over which the messages leave
 	deferred   deferredReplicas
 	flush      func() // writes the datagrams that Player.Send has queued

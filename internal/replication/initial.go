@@ -79,7 +79,7 @@ const initialInterval = 10 * time.Second
 // value is ready.
 type SendQueue struct {
 	replicas []*Replica
-	piece    []byte // buffer
+	piece    []byte // buffer for one piece
 }
 
 // add adds a replica whose client requests the initial state.
@@ -90,7 +90,7 @@ func (q *SendQueue) add(s *Replica) {
 		s.phase = initial
 	}
 	s.mu.Unlock()
-	if requested && !s.queued { // it may be in the queue since an earlier request
+	if requested && !s.queued { // an earlier request may have queued it
 		s.queued = true
 		q.replicas = append(q.replicas, s)
 	}

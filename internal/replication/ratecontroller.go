@@ -40,8 +40,8 @@ type rateController struct {
 	any      bool                         // a message was sent
 
 	intervalStart time.Time
-	sentBytes     int // in the interval
-	ackedBytes    int // in the interval
+	sentBytes     int // bytes sent in the interval
+	ackedBytes    int // bytes acked in the interval
 	delay         queuedelay.Meter
 	lost, ok      int // number of lost and delivered messages in the current loss sample
 

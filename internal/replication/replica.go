@@ -42,7 +42,7 @@ type Player interface {
 
 // mode is a way to send a world: the offer names the codec.
 type mode struct {
-	offer   Offer  // without the stream's number
+	offer   Offer  // offer without the stream's number
 	initial []byte // encoded initial state
 }
 
@@ -96,7 +96,7 @@ type Replica struct {
 	splitter    fragment.Splitter
 	processed   []byte // Processed that precedes the message
 	own         []byte // buffer of the sender
-	message     []byte // in own, or in memory of the world
+	message     []byte // message in own, or in memory of the world
 	waiting     bool   // the message waits for release
 	heard       uint64 // newest tick when the client last acked a message
 	sent, acked uint64 // newest ticks sent and acked since the client subscribed, or 0

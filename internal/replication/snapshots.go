@@ -81,7 +81,7 @@ type snapshotSender struct {
 
 // keyframeLimit limits the keyframes to one client, also if it resubscribes.
 type keyframeLimit struct {
-	joined time.Time // when the client first subscribed: time 0 of the bucket
+	joined time.Time // time of the client's first subscription: time 0 of the bucket
 	// bareSince is the time of the first keyframe since the last snapshot with a baseline, or zero.
 	bareSince time.Time
 	often     bool             // the client exceeds keyframeRate
@@ -186,7 +186,7 @@ type SnapshotDecoder struct {
 	areas   *areas.Decoder // instead of dec, for a world with areas
 	ticks   Ticks
 	tickHz  float64    // ticks per second
-	ages    [][]uint64 // in ticks, by object type
+	ages    [][]uint64 // ages of objects in ticks, by object type
 }
 
 // NewSnapshotDecoder returns a decoder for a client that knows an initial state.

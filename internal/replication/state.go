@@ -80,7 +80,7 @@ type stateSender struct {
 type stateEncoder struct {
 	sender *statesync.Sender
 	next   uint64    // value of World.begun at the newest tick that was sent
-	left   time.Time // when the last message was sent, or start was called
+	left   time.Time // time at which the last message was sent, or start was called
 	ticks  Ticks
 	last   statesync.Info // describes the last message
 	resets uint64         // number of resets that Stats contains

@@ -62,7 +62,7 @@ type Receiver interface {
 // guarded by the mutex of its Subscriptions.
 type Subscription struct {
 	all     *Subscriptions
-	name    string // of the world
+	name    string // name of the world
 	view    View
 	ackHz   float64    // maximum rate of datagrams that contain only acks
 	outcome chan error // receives the outcome of the first offer

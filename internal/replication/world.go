@@ -47,7 +47,7 @@ type World struct {
 	snapshots mode
 	states    mode
 	state     *stateWorld
-	stateErr  error // why objects of this type cannot be sent as state
+	stateErr  error // reason why objects of this type cannot be sent as state, or nil
 }
 
 // NewWorld returns a world of objects T without ticks, with the initial state that initial puts.

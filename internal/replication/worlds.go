@@ -35,7 +35,7 @@ func (w *Worlds) Show(now time.Time) {
 			all.current = w
 		}
 	})
-	all.deliverGame() // of the former server
+	all.deliverGame() // messages of the former server
 	var shown []View
 	all.locked(func() {
 		if all.current != w {

@@ -98,7 +98,7 @@ type Decoder struct {
 	epoch       uint8
 	first       uint64 // first payload processed in this epoch
 	known       uint64 // the encoder knows the status of all payloads below this one
-	resetReason error  // why the next acks request a reset, or nil
+	resetReason error  // reason for the reset that the next acks request, or nil
 	ackDue      bool
 	ackRate     ackRate
 	decoded     int // result of Decoded

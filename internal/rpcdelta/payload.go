@@ -10,7 +10,7 @@ type payloadWriter struct {
 	ackTracker
 	cfg        EncoderConfig
 	payload    payload
-	spare      []byte // for a keyframe that is compared with a delta
+	spare      []byte // buffer for a keyframe that is compared with a delta
 	checkEvery uint64
 	checkAt    uint64 // sequence from which the next delta carries a hash
 }

@@ -23,8 +23,8 @@ const (
 // or slower, and if it is more than 12.5 ms off, up to half faster or slower. If it is more than
 // MaxSlew behind, it jumps.
 type Playback struct {
-	At      time.Duration // what it showed at the last step
-	Now     time.Duration // of the last step
+	At      time.Duration // time that the clock showed at the last step
+	Now     time.Duration // time of the last step
 	Playing bool          // there was a step
 }
 
@@ -63,9 +63,9 @@ type Clock struct {
 	started         bool
 
 	probing bool          // after a silence
-	probe   point         // with the shortest delay since then
+	probe   point         // packet with the shortest delay since the silence
 	since   time.Duration // start of the probe
-	lag     time.Duration // by which the probe was behind the line then
+	lag     time.Duration // time by which the probe was behind the line at its start
 }
 
 // New returns a clock with a [Remote] or [Local] line.

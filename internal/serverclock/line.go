@@ -47,12 +47,12 @@ type point struct{ at, server time.Duration }
 type Line struct {
 	bin          time.Duration
 	rate         int64
-	best, before point         // of this period and the one before
+	best, before point         // packets with the shortest delay of this period and of the previous one
 	since        time.Duration // start of this period
 	ring         [bins]point   // the packets of complete bins with the shortest delay
 	complete     int           // number of bins since the start
-	current      point         // that of the bin which began last
-	begun        time.Duration // when that began
+	current      point         // packet with the shortest delay of the current bin
+	begun        time.Duration // start of the current bin
 }
 
 // Remote returns a Line of packets of another program, which sends them at that interval.

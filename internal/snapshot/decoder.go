@@ -109,7 +109,7 @@ func (d *Decoder) decode(n, base uint64, h *header, coded []byte) (err error) {
 			switch ref := base - lag; {
 			case lag <= base && d.sets.get(ref) != nil:
 				d.old[i].refer(d.sets.get(ref))
-			case lag <= base && (d.decoded.Has(ref) || ref+Ring < d.next): // it was discarded
+			case lag <= base && (d.decoded.Has(ref) || ref+Ring < d.next): // the set was discarded
 				return ErrLate
 			default:
 				return d.missing(n, n-ref)

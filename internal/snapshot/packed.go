@@ -10,7 +10,7 @@ import (
 // zero value is the empty set.
 type Packed struct {
 	objects []Object // never modified, because several sets may share it
-	ids     fnv.Hash // of objects
+	ids     fnv.Hash // hash of objects
 	rows    []uint64
 	physics *physics // nil if unknown
 }

@@ -64,7 +64,7 @@ type neighbor struct {
 // Spans are the pairs of references over which velocities are computed. Spans whose names begin
 // with from end at the baseline.
 const (
-	fromFirst = iota // to the baseline
+	fromFirst = iota // distance to the baseline
 	fromSecond
 	fromThird
 	fromLast

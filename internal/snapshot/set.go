@@ -24,7 +24,7 @@ func (o Object) word() uint64 { return uint64(o.ID)<<8 | uint64(o.Generation) }
 type Set struct {
 	schema  *Schema
 	objects []Object
-	ids     fnv.Hash // of objects
+	ids     fnv.Hash // hash of objects
 	ints    []int32
 	packed  []uint64 // rows of the Packed to which the set refers, or nil; if set, ints may be empty
 	group   *Group   // if set, the rows are those of this group in snapshot number, and ints is not used

@@ -63,7 +63,7 @@ type candidateState uint8
 
 const (
 	waiting candidateState = iota
-	picked                 // to be coded
+	picked                 // objects to code
 	sent
 	failed   // did not fit into the packet
 	excluded // does not fit into a packet of its own

@@ -25,8 +25,8 @@ const (
 type header struct {
 	seq      uint64
 	distance uint64 // distance to the newest acked packet; 0 for a keyframe
-	epoch    uint8  // of a keyframe
-	tick     int64  // of a keyframe
+	epoch    uint8  // epoch of a keyframe
+	tick     int64  // tick of a keyframe
 }
 
 func (h *header) append(dst []byte) []byte {

@@ -97,11 +97,11 @@ const (
 // known. A growing slice would take more than twice its size.
 type collector struct {
 	schema  *schema.Schema
-	n       int // frames
+	n       int // number of frames
 	ints    blocks[int32]
 	bytes   blocks[byte]
-	lengths blocks[int32] // of byte strings
-	values  int           // of a frame
+	lengths blocks[int32] // lengths of byte strings
+	values  int           // number of values of a frame
 	excess  int64         // bytes
 }
 

@@ -41,7 +41,7 @@ type cells struct {
 	field   *schema.Field
 	columns []string
 	at      []int     // indexes into the row
-	values  []float64 // in the current row, not quantized; none for byte strings
+	values  []float64 // values of the current row, not quantized; none for byte strings
 }
 
 // Open opens a trace with the given schema, compressed if its name ends in .gz. The caller must
@@ -88,8 +88,8 @@ var errLongRow = fmt.Errorf("the row has more than %d bytes, which is the limit"
 // rowLimiter returns an error when a row is too long.
 type rowLimiter struct {
 	src         io.Reader
-	read, limit int64 // bytes
-	last        byte  // read
+	read, limit int64 // bytes read so far, and their maximum
+	last        byte  // last byte read
 }
 
 // Read implements io.Reader.

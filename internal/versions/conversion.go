@@ -11,7 +11,7 @@ import (
 // FieldError means that the values of a field of both schemas cannot be converted.
 type FieldError struct {
 	Name     string
-	From, To string // descriptions
+	From, To string // descriptions of the field at both ends
 	Reason   string
 }
 
@@ -24,7 +24,7 @@ func (e *FieldError) Error() string {
 type Conversion struct {
 	from, to *schema.Schema
 	steps    []step
-	zero     *schema.Frame // of to: what fields have that from lacks
+	zero     *schema.Frame // frame of to, with the values of fields that from lacks
 	own      []int         // fields of to that from lacks
 }
 

@@ -13,7 +13,7 @@ type happening struct {
 	Cause  string `json:"cause,omitempty"`
 	Player string `json:"player,omitempty"` // as text: JavaScript has 53 bits
 	Client string `json:"client,omitempty"`
-	Name   string `json:"name,omitempty"` // of the player, while it is connected
+	Name   string `json:"name,omitempty"` // name of the player, while it is connected
 	Text   string `json:"text,omitempty"`
 	Count  uint64 `json:"count"`
 }

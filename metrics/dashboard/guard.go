@@ -33,8 +33,8 @@ const controlHeader = "X-Uplink"
 // concurrent use.
 type Guard struct {
 	loopback bool
-	cookie   string   // its name: cookies do not tell ports apart
-	token    [32]byte // its hash
+	cookie   string   // name of the cookie; it contains the port, because browsers send cookies to all ports
+	token    [32]byte // hash of the token
 	tokened  bool
 }
 

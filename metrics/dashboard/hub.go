@@ -45,7 +45,7 @@ func (h *hub) open() *page {
 func (h *hub) wake() {
 	select {
 	case h.woken <- struct{}{}:
-	default: // it will
+	default: // a wake-up is pending already
 	}
 }
 

@@ -16,7 +16,7 @@ type listing struct {
 	sort      func(*row) figure // the key, in descending order
 	ascending bool
 	find      string // part of a name or number
-	world     string // whose downlink is shown; "" for the sums of all worlds
+	world     string // world whose downlink is shown; "" for the sums of all worlds
 }
 
 // players are the players whom a page shows.
@@ -49,10 +49,10 @@ type row struct {
 	Calls  figure `json:"calls"` // per second
 	Missed figure `json:"missed"`
 	Loss   figure `json:"loss"`
-	Burst  figure `json:"burst"` // datagrams
+	Burst  figure `json:"burst"` // mean burst length in datagrams
 	Drops  figure `json:"drops"` // per second
 	Up     figure `json:"up"`    // bits per second, with all headers down to IP
-	RTT    figure `json:"rtt"`   // milliseconds
+	RTT    figure `json:"rtt"`   // round-trip time in milliseconds
 
 	Down     figure `json:"down"` // bits per second to the player in all, or of the world that is shown
 	Objects  figure `json:"objects"`

@@ -25,8 +25,8 @@ type flow struct {
 
 	Age uint64 `json:"age"` // sum of the ages of the deltas' baselines, in frames
 
-	// The following fields count the data that clients sent if Config.Sent is set, and otherwise the
-	// data that the server received.
+	// The following fields count the data that clients sent if Config.Sent is set, and otherwise
+	// the data that the server received.
 	Frames    uint64 `json:"frames"` // new frames
 	Payloads  uint64 `json:"payloads"`
 	Datagrams uint64 `json:"datagrams"`

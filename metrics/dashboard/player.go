@@ -111,7 +111,7 @@ type tracker struct {
 	round     uint64
 	untracked int // players beyond maxTracked
 	rtts      []uint16
-	cache     map[string][]*row // of this step, by the world that is shown
+	cache     map[string][]*row // rows of this step, by the world that is shown
 }
 
 func (t *tracker) reset() { *t = tracker{name: t.name} }
@@ -187,7 +187,7 @@ type link struct {
 	Lost     uint64 `json:"lost"`
 	Bursts   uint64 `json:"bursts"` // loss bursts
 	Received uint64 `json:"received"`
-	Median   uint16 `json:"rtt50"` // of the players' RTTs, in tenths of a millisecond
+	Median   uint16 `json:"rtt50"` // median of the players' RTTs, in tenths of a millisecond
 	High     uint16 `json:"rtt95"`
 }
 

@@ -11,7 +11,7 @@ type trackedWorld struct {
 	objects, waiting int
 	baseline, ack    uint64 // age in ticks
 
-	counts [recent + 1]worldCounts // of the last steps, a ring
+	counts [recent + 1]worldCounts // ring of the counts of the last steps
 	steps  int
 }
 

@@ -69,7 +69,7 @@ func (c Config) bursty() bool {
 }
 
 const (
-	maxQueue   = 250 * time.Millisecond // of the bottleneck
+	maxQueue   = 250 * time.Millisecond // maximum wait in the queue of the bottleneck
 	jitterCut  = 4                      // times the mean
 	seedStream = 0x9e3779b97f4a7c15
 )
@@ -81,7 +81,7 @@ const (
 type Link struct {
 	cfg  Config
 	rng  *rand.Rand
-	bad  bool          // in the state of the chain that loses packets
+	bad  bool          // the chain is in the state that loses packets
 	last time.Duration // arrival of the previous packet without its jitter
 
 	bottleneck *bottleneck

@@ -20,7 +20,7 @@ const (
 // packet is a packet in transit or received.
 type packet struct {
 	addr netip.AddrPort // source or destination
-	data []byte         // from buffers
+	data []byte         // slice of buffers
 }
 
 // mailbox contains packets until they arrive. One goroutine at a time takes packets; any number may

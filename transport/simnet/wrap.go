@@ -19,7 +19,7 @@ type wrapped struct {
 	sending       sync.WaitGroup
 	receiving     sync.WaitGroup
 	close         sync.Once
-	err           error // of closing pc
+	err           error // error of closing pc
 
 	mu       sync.Mutex
 	out, in  *Link
@@ -143,7 +143,7 @@ type WrappedNetwork struct {
 	mu      sync.Mutex
 	out, in Config
 	open    []*wrapped
-	count   uint64 // of connections ever opened; makes their seeds differ
+	count   uint64 // number of connections ever opened, which makes their seeds differ
 }
 
 // WrapNetwork returns a network whose packet connections are those of inner behind simulated links:

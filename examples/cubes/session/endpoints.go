@@ -27,9 +27,9 @@ type Endpoints struct {
 	player       *ds.Player
 	conn         *client.Conn
 	last         int           // last tick of the worlds
-	offset       int           // of the worlds' ticks from the session's, which restart at 0
+	offset       int           // difference between the ticks of the worlds and those of the session, which restart at 0
 	unsubscribed chan struct{} // closed when the goroutine of the previous mode has returned
-	stream       stream        // of the current mode, or nil
+	stream       stream        // stream of the current mode, or nil
 }
 
 // stream is the server's end of a mode.
@@ -328,7 +328,7 @@ func (r *clientStateReceiver) Draw(now time.Duration, drawn []world.Visual) (tim
 func (r *clientStateReceiver) apply(at time.Duration, u *client.StateUpdate[world.State]) {
 	tick := int(u.Tick) - r.offset
 	if tick < 0 {
-		return // of a previous mode
+		return // the snapshot is from a previous mode
 	}
 	r.inputs = r.inputs[:0]
 	for _, t := range u.Inputs {

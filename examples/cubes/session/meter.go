@@ -40,7 +40,7 @@ type Meter struct {
 	moreBytes, moreDatagrams int
 
 	waiting   []int
-	last      []world.Visual // of the previous tick
+	last      []world.Visual // visuals of the previous tick
 	popping   []bool
 	lastDrawn bool
 }

@@ -124,7 +124,7 @@ const cellSize = 4
 type areas struct {
 	grid  *area.Grid
 	watch *area.Watch
-	cells []area.ID // of each cube
+	cells []area.ID // cell of each cube
 }
 
 func newAreas(initial *Initial, sight float64) (*areas, error) {

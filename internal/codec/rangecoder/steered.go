@@ -40,7 +40,7 @@ type script struct {
 
 // Moods of a script determine how it makes decisions.
 const (
-	plausible = iota // with the probabilities of the models
+	plausible = iota // symbols have the probabilities of the models
 	likely           // always the more probable outcome
 	never            // always false; numbers are 0
 	always

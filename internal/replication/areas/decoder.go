@@ -68,7 +68,7 @@ type typeDecoder struct {
 	shown            *snapshot.Set // objects that the last decoded message shows
 	merged           *snapshot.Set // objects of the message that is being decoded
 	order            []uint64      // scratch of Decoder.order
-	ages, mergedAges ages          // of shown and merged
+	ages, mergedAges ages          // ages of shown and of merged
 }
 
 // ages contains, for each object of a set, by how many snapshots it is older than the message.
@@ -91,7 +91,7 @@ type receivedMember struct {
 type receivedPart struct {
 	slot     uint16
 	typ      *typeDecoder
-	distance uint64 // to the baseline, 0 if there is none
+	distance uint64 // distance to the baseline, 0 without one
 	size     int
 	entered  bool // the objects that entered the group follow
 	counted  bool // later messages may refer to the group

@@ -20,7 +20,7 @@ type Group struct {
 	mu        sync.Mutex
 	encoded   uint64      // number of the snapshot of encodings and shares
 	encodings []*encoding // the first shares.count are valid, the others are free
-	shares                // of the encodings, in their order
+	shares                // shares of the encodings, in their order
 
 	content  snapshot.Group
 	areas    []area.ID // ascending

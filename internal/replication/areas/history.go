@@ -34,7 +34,7 @@ type History struct {
 	types   []*Type
 	areas   map[area.ID]*groupList // groups by area
 	keys    map[string]*keyed      // groups by object type and areas
-	groups  []*Group               // all
+	groups  []*Group               // all groups
 	changes uint64                 // number of changes of the lists in areas
 	next    uint64                 // number of the newest snapshot + 1
 	key     []byte                 // scratch: a key of keys
@@ -124,7 +124,7 @@ func (w *History) Put(t *Type, o snapshot.Object, row []int32, in ...area.ID) er
 	}
 	p := &t.places[o.ID]
 	from := p.group
-	if p.next != n || p.generation != o.Generation { // not in the previous snapshot
+	if p.next != n || p.generation != o.Generation { // the object was not in the previous snapshot
 		from = nil
 	}
 	g := from

@@ -11,7 +11,7 @@ import (
 // acked. Not safe for concurrent use.
 type View struct {
 	Receipts snapshot.Receipts
-	Counts   Counts // of the newest message
+	Counts   Counts // counts of the newest message
 
 	areas   []area.ID    // by descending priority
 	lists   []*groupList // groups of area.All and of those areas that have had objects

@@ -99,7 +99,7 @@ type Assembler struct {
 
 type message struct {
 	count    int
-	size     int    // in bytes, valid after the last fragment was received
+	size     int    // size of the message in bytes, valid after the last fragment was received
 	received uint64 // bit i is set if fragment i was received
 	buf      []byte
 }

@@ -148,7 +148,7 @@ func (c *payloadCodec[M]) keyframeBytes(frame *schema.Frame, g *group) (err erro
 type keyframeSize struct {
 	bits uint
 	used uint   // bits up to the last value that is not 0
-	last uint32 // that value
+	last uint32 // last value that is not 0
 }
 
 // setLast records a value that is not 0 and ends here.

@@ -100,7 +100,7 @@ type residualContext struct {
 // Limits of the contexts.
 const (
 	maxExcess  = 3 << 10 // largest contribution of one residual to run
-	maxContext = 4 << 10 // of near and offset
+	maxContext = 4 << 10 // maximum of near and offset
 )
 
 // observe adds a residual with the given actual and expected magnitude.

@@ -70,7 +70,7 @@ type group struct {
 	at, n     int    // range of components in a frame
 	firstComp int    // first of Model.components, or of Model.bitSets
 	numComps  int
-	index     int // of a quaternion, a byte string or the first bit of a bit set in bitModels
+	index     int // index of a quaternion, a byte string or the first bit of a bit set in bitModels
 
 	diffsAt   int  // first of refFrames.diffs
 	diffShift uint // shift that drops the diffs of other groups from eight loaded ones

@@ -18,7 +18,7 @@ type Prior struct {
 	hash   uint64
 	freq   *frequencies
 	tables *tables
-	kinds  [paramKinds][]int32 // for unknown fields; nil: built-in values
+	kinds  [paramKinds][]int32 // parameters of unknown fields; nil: built-in values
 	fields map[uint64]fieldParams
 }
 

@@ -9,7 +9,7 @@ import (
 // refFrames holds the frames that the prediction of one frame reads. A missing frame repeats its
 // successor and has rate 0. Rates are in Q16: dist divided by the distance of the two frames.
 type refFrames struct {
-	ref       []int32  // reference
+	ref       []int32  // components of the reference
 	h1, h2    []int32  // the two newest frames before ref
 	h4        []int32  // newest frame at least two sequence numbers before h2
 	hd, hdd   []int32  // newest frame at least dist before ref; newest frame at least dist before hd

@@ -64,7 +64,7 @@ type Header struct {
 	RPC      uint8
 	Long     bool
 	Seq      uint16 // low bits: 7 in a short header, 16 in a long one
-	Distance int    // to the baseline; 0: no baseline
+	Distance int    // distance to the baseline; 0: no baseline
 	Epoch    uint8  // epoch of a frame without a baseline
 	Checked  bool   // a hash is present
 	Hash     uint16

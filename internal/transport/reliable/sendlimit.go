@@ -152,7 +152,7 @@ const (
 // the budget at its start: baseBurst at the start of a session, at most maxBudget later.
 type budget struct {
 	bytes float64
-	at    time.Time // of the last refill
+	at    time.Time // time of the last refill
 }
 
 // refill adds the base rate for the time since the last call. Earlier times add nothing.

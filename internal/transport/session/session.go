@@ -93,12 +93,12 @@ type Session struct {
 	remote     Path
 
 	start      time.Time        // origin of the rate limits' clock
-	received   time.Time        // when the last datagram was accepted
-	served     time.Time        // when the last datagram other than a challenge was accepted
+	received   time.Time        // time at which the last datagram was accepted
+	served     time.Time        // time at which the last datagram other than a challenge was accepted
 	echoed     time.Duration    // last echo of the peer, since start
 	returned   time.Duration    // last return of the peer, since start, see [Session.Returned]; 0: never
-	handshake  *clientHandshake // at a client until its session is open
-	welcome    []byte           // at a listener until its session is open
+	handshake  *clientHandshake // set at a client until its session is open
+	welcome    []byte           // set at a listener until its session is open
 	heartbeat  heartbeatState
 	lossProbe  time.Time // see [Session.receiveUnknown]
 	pathSize   pathSize
@@ -110,7 +110,7 @@ type Session struct {
 
 	generation     uint8            // generation of the client's address, as far as this end knows
 	responses      ratelimit.Bucket // bucket of responseRate, at a client
-	validation     *validation      // at a listener; nil unless datagrams arrive from addresses other than remote
+	validation     *validation      // set at a listener while datagrams arrive from addresses other than remote
 	contestedUntil time.Time        // end of the time for which the listener's current address is contested
 
 	window   seal.Window
@@ -181,11 +181,11 @@ const (
 	Accepted        Verdict = iota // nothing to deliver
 	Payload                        // an unreliable payload
 	Malformed                      // not a datagram of this protocol
-	WrongSession                   // of another session or address
+	WrongSession                   // belongs to another session or address
 	Unauthenticated                // forged, altered, or of another session
 	Duplicate                      // received before
 	Late                           // a payload after 64 newer datagrams, or any datagram after 1,024
-	Unexpected                     // of a kind that is invalid in the current state
+	Unexpected                     // kind is invalid in the current state
 	Verdicts                       // the number of verdicts
 )
 
@@ -351,7 +351,7 @@ type heartbeatState struct {
 	calm   time.Time // last heartbeat before which payloads were sent or received
 	busy   bool      // payloads were sent or received since the last heartbeat
 	peer   uint32    // ask in the peer's last heartbeat; 0: none
-	peerAt time.Time // when the peer's last heartbeat was received
+	peerAt time.Time // arrival of the peer's last heartbeat
 }
 
 // idle reports whether the session is idle: it sends heartbeats less often.

@@ -49,10 +49,10 @@ type clientHandshake struct {
 	hello     wire.Hello // its message is empty until a retry is received
 	count     int        // number of hellos with a message sent
 	early     int        // number of hellos without a message sent
-	sent      time.Time  // when the last hello was sent
+	sent      time.Time  // time at which the last hello was sent
 	wait      time.Duration
 	refusal   error     // reason of a refusal, or of the report of a missing listener
-	failAt    time.Time // when the handshake fails because of refusal; zero: never
+	failAt    time.Time // time at which the handshake fails because of refusal; zero: never
 }
 
 // NewClient returns the session of a client, and sends its first hello.

@@ -67,7 +67,7 @@ const (
 type Hello struct {
 	Version uint16
 	Nonce   uint64           // random, new for each attempt to connect
-	Cookie  [CookieSize]byte // from a retry; zeros at first
+	Cookie  [CookieSize]byte // cookie of a retry; zeros at first
 	Key     [KeySize]byte    // id of the listener's key for which Message is encrypted
 	Route   []byte           // route id, at most MaxRoute bytes; for proxies
 	Message []byte           // message of the key exchange; empty at first

@@ -185,7 +185,7 @@ func Forms() []Form { return []Form{Varint, Bytes, Planes} }
 // record codes the differences of frames in a form.
 type record struct {
 	*layout
-	form    Form // without the suffix chained
+	form    Form // name of the form without the suffix chained
 	chained bool
 }
 

@@ -26,7 +26,7 @@ type transit struct {
 // Kinds of losses.
 const (
 	ackLoss   = iota
-	datagrams // and higher: one for each datagram of a message
+	datagrams // this and higher values: one for each datagram of a message
 )
 
 // chance returns a number from 0 to below 1.

@@ -92,7 +92,7 @@ type event struct {
 	kind, status, reason, rpc, world int
 	reliable                         bool
 	value                            uint64
-	number                           int32 // of a call of the server
+	number                           int32 // number of a server's call
 	data                             []byte
 }
 
@@ -126,7 +126,7 @@ type native struct {
 	kept    *C.states // of state
 
 	pc      transport.PacketConn
-	server  netip.AddrPort // of connect
+	server  netip.AddrPort // server of connect
 	network transport.Network
 	readers sync.WaitGroup
 	inbox   chan []byte
@@ -157,7 +157,7 @@ func (c *native) read(pc transport.PacketConn) {
 		}
 		select {
 		case c.inbox <- b[:n]:
-		default: // as a socket whose buffer is full
+		default: // as if the socket's buffer were full
 		}
 	}
 }

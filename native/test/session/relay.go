@@ -18,7 +18,7 @@ const maxDatagram = 1472
 // relay passes datagrams of one client to a server and back. Its port towards the server can
 // change, as that of a client behind a NAT.
 type relay struct {
-	front  *net.UDPConn // to the client
+	front  *net.UDPConn // socket to the client
 	server netip.AddrPort
 	delay  time.Duration // one way
 	loss   float64

@@ -120,7 +120,7 @@ type moment struct {
 
 type moments struct {
 	of    []moment
-	known []bool // by frame: whether it arrived in time
+	known []bool // by frame: it arrived in time
 }
 
 // reach is the number of frames before a baseline that are searched.

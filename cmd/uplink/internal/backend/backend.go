@@ -86,13 +86,13 @@ type Request struct {
 	Labels   map[string]string `json:"labels,omitempty"`    // labels that the server must have
 	Server   string            `json:"server,omitempty"`    // name of the server; empty: any
 	Avoid    []netip.AddrPort  `json:"avoid,omitempty"`     // addresses of servers that do not answer the player
-	UserData []byte            `json:"user_data,omitempty"` // for the game on the server
+	UserData []byte            `json:"user_data,omitempty"` // passed to the game on the server
 }
 
 // Answer is the answer to a Request.
 type Answer struct {
 	Name    string         `json:"name"`
-	Server  netip.AddrPort `json:"server"` // to dial
+	Server  netip.AddrPort `json:"server"` // address to dial
 	Token   token.Token    `json:"token"`
 	Expires time.Time      `json:"expires"`
 }

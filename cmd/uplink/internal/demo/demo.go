@@ -37,7 +37,7 @@ import (
 
 type demo struct {
 	options Options
-	key     token.Key // temporary
+	key     token.Key // temporary issuer and server key
 	traces  []*trace.Trace
 	srv     *ds.Server
 	players []*player

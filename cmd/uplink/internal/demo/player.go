@@ -51,7 +51,7 @@ func (d *demo) Change(s demopanel.Settings) error {
 	}
 	select {
 	case d.changed <- struct{}{}:
-	default: // it will look at the settings anyway
+	default: // the player reads the settings later anyway
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ type printer struct {
 	w     io.Writer
 	live  bool
 	json  bool
-	lines int // of the last table
+	lines int // number of lines of the last table
 }
 
 func newPrinter(w io.Writer, o *Options) *printer { return &printer{w: w, live: o.Live, json: o.JSON} }
@@ -215,7 +215,7 @@ func (o *observation) ackBits() float64 {
 // Line is a row of the table as JSON.
 type Line struct {
 	Whole    bool      `json:"whole"`   // covers the whole time
-	Seconds  float64   `json:"seconds"` // measured
+	Seconds  float64   `json:"seconds"` // duration of the measurement
 	RPCs     []RPCLine `json:"rpcs"`
 	Total    RPCLine   `json:"total"`
 	AckKbits float64   `json:"ack_kbits"` // on the downlink, with their datagrams
@@ -231,7 +231,7 @@ type RPCLine struct {
 	Down      float64 `json:"down_kbits"` // acks, with all headers
 	FullWire  float64 `json:"full_wire_kbits"`
 	WireRatio float64 `json:"wire_ratio"` // Wire and Down to FullWire
-	Delivered float64 `json:"delivered"`  // share
+	Delivered float64 `json:"delivered"`  // share of delivered frames
 	Keyframes uint64  `json:"keyframes"`
 	RTT       float64 `json:"rtt_ms"`
 }

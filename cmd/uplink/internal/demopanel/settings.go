@@ -30,7 +30,7 @@ type Settings struct {
 type Range struct {
 	Min  float64 `json:"min"`
 	Max  float64 `json:"max"`
-	Step float64 `json:"step"` // of a slider
+	Step float64 `json:"step"` // step of a slider
 }
 
 // Limits are the permitted settings. The demo's initial settings may exceed them.

@@ -94,7 +94,7 @@ type Line struct {
 	// Players is the number of players at the end of the interval, or the maximum over all
 	// intervals.
 	Players   int     `json:"players"`
-	Frames    uint64  `json:"frames"` // delivered
+	Frames    uint64  `json:"frames"` // delivered frames
 	PerSecond float64 `json:"frames_per_second"`
 	Missed    uint64  `json:"missed"`
 	// ToHandler is the time from reading a frame's datagram until its handler runs.

@@ -20,7 +20,7 @@ import (
 // Summary describes a file, or the part of it that could be read.
 type Summary struct {
 	Start   time.Time `json:"start"`
-	Index   int       `json:"index"` // of the file in its series
+	Index   int       `json:"index"` // index of the file in its series
 	Seconds float64   `json:"seconds"`
 	Records int       `json:"records"`
 	Bytes   int64     `json:"bytes"`

@@ -33,10 +33,10 @@ type PlayerCounts struct {
 	Asked         int    `json:"asked"`
 	Connected     int    `json:"connected"`
 	Reconnecting  int    `json:"reconnecting"`
-	Failed        int    `json:"failed"` // never connected
+	Failed        int    `json:"failed"` // players who never connected
 	Ended         int    `json:"ended"`  // closed by the server or by an error
 	Reconnections uint64 `json:"reconnections"`
-	Rebinds       uint64 `json:"rebinds"` // of --rebind-every
+	Rebinds       uint64 `json:"rebinds"` // number of rebinds of --rebind-every
 }
 
 // FrameCounts counts calls.
@@ -67,7 +67,7 @@ type DatagramCounts struct {
 // FrameBits contains mean sizes per call in bits.
 type FrameBits struct {
 	Full    float64 `json:"full"`    // frame as an engine packs it
-	Payload float64 `json:"payload"` // with its header, without that of the datagram
+	Payload float64 `json:"payload"` // payload with its header, without the header of the datagram
 	Up      float64 `json:"up"`      // all uplink datagrams, UDP and IP included
 	Down    float64 `json:"down"`    // all downlink datagrams, UDP and IP included
 	// WireRatio is the sum of Up and Down relative to full frames in separate encrypted datagrams.
@@ -86,7 +86,7 @@ func (r *replay) report(begin, end observation) *Report {
 	seconds := max(end.at.Sub(begin.at).Seconds(), 1e-9)
 	frames := float64(d.Sent.Frames())
 	if frames == 0 {
-		frames = math.Inf(1) // without frames, sizes per frame are 0
+		frames = math.Inf(1) // then sizes per frame are 0
 	}
 	link := "none"
 	if !r.options.Link.Perfect() {

@@ -104,7 +104,7 @@ func (d *Datagram) ipv6() (from, to netip.Addr, ok bool) {
 // maximum length of IP.
 func (d *Datagram) Replace(dst, payload []byte) ([]byte, bool) {
 	size := udpHeader + len(payload)
-	total := d.udp - d.ip + size // without the header that IPv6 does not count
+	total := d.udp - d.ip + size // without the header that the length of IPv6 excludes
 	if d.Cut || total > 0xffff {
 		return dst, false
 	}

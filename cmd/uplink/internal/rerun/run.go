@@ -43,7 +43,7 @@ type Report struct {
 	Same      uint64 `json:"same"`
 	Different uint64 `json:"different"`
 	Missing   uint64 `json:"missing"`
-	First     string `json:"first,omitempty"` // difference
+	First     string `json:"first,omitempty"` // description of the first difference
 }
 
 type run struct {

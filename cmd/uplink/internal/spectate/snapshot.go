@@ -27,7 +27,7 @@ type Object struct {
 	Type       string `json:"type"`
 	ID         uint16 `json:"id"`
 	Generation uint8  `json:"generation"`
-	Age        uint64 `json:"age,omitempty"` // by how many ticks it is older than the snapshot
+	Age        uint64 `json:"age,omitempty"` // age of the state relative to the snapshot, in ticks
 	Fields     Fields `json:"fields"`
 }
 

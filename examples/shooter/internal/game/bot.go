@@ -13,7 +13,7 @@ type Bot struct {
 	random *rand.Rand
 	look   Look
 	goal   schema.Vec3
-	miss   schema.Vec3 // how far from a target's center it aims
+	miss   schema.Vec3 // offset of the aim from a target's center
 	keys   uint8
 	until  uint64 // number of the picture up to which it holds the keys
 }

@@ -22,14 +22,14 @@ type Client struct {
 	*client.Conn
 
 	loop     *client.Loop[Body, Move]
-	play     func(*Picture) Input // of Advance
+	play     func(*Picture) Input // argument of Advance
 	view     *client.SnapshotView[Player]
 	self     *client.ObjectType[Body]
 	newest   client.Snapshot[Body]
 	smoother statesync.Smoother
 	last     Fired
 	pictures [32]Picture
-	n        uint64 // of the newest picture
+	n        uint64 // number of the newest picture
 
 	fired    map[uint32]fired
 	counts   Counts

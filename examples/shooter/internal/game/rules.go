@@ -40,7 +40,7 @@ const (
 	maxFall             = 6.5          // m/s
 	maxOriginError      = 1            // meters
 	outTicks            = 2 * TickHz
-	minMeasurements     = 5  // of the round-trip time
+	minMeasurements     = 5  // minimum number of round-trip time measurements
 	enterRange          = 40 // meters at which players begin to see each other
 	leaveRange          = 48 // and up to which they go on
 )

@@ -27,8 +27,8 @@ type Server struct {
 	key     token.Key
 	tick    uint64
 	players map[*ds.Player]*player
-	ids     *ds.IDPool // of players' objects, which a target of 0 is not
-	shown   Players    // those of the newest tick
+	ids     *ds.IDPool // ids of players' objects; 0 is not used, because it means no target
+	shown   Players    // players of the newest tick
 	seen    Players    // scratch
 }
 
@@ -37,7 +37,7 @@ type player struct {
 	*ds.Player
 	Look
 	body     Body
-	id       uint16 // of its objects
+	id       uint16 // id of the player's objects
 	life     uint8  // their generation
 	stream   *ds.SnapshotStream
 	hits     *ds.Stream[Shot] // reliable: those of the player, and those that hit it
@@ -133,7 +133,7 @@ func (s *Server) move(p *ds.Player, f ds.Frame[Move]) {
 	}
 	l.nextShot = shot + Cooldown
 	m := l.moves[shot%maxShotAge]
-	if m.seq != shot { // that move was lost
+	if m.seq != shot { // the move was lost
 		m = moved{shot, s.tick + 1 - (f.Seq - shot), l.body.Position}
 	}
 	s.judge(l, &v.Fired, m)

@@ -18,7 +18,7 @@ import (
 
 // Status contains the counters of a server since its start.
 type Status struct {
-	CPU       time.Duration     `json:"cpu_ns"` // of the whole process
+	CPU       time.Duration     `json:"cpu_ns"` // CPU time of the whole process
 	Players   int               `json:"players"`
 	Frames    uint64            `json:"frames"`    // frames of honest players
 	Datagrams uint64            `json:"datagrams"` // received from all clients

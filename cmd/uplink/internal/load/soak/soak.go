@@ -149,7 +149,7 @@ func (r *run) restart(ctx context.Context, how restart) error {
 type condition struct {
 	name    string
 	link    simlink.Config
-	restart restart // at the start of the phase
+	restart restart // restart at the start of the phase
 }
 
 // restart is how the server stops before a restart.
@@ -211,8 +211,8 @@ type Phase struct {
 	Players   int    `json:"players"`
 	Frames    uint64 `json:"frames"`
 	Missed    uint64 `json:"missed"`
-	Snapshots uint64 `json:"snapshots"` // that arrived
-	Handovers uint64 `json:"handovers"` // that completed
+	Snapshots uint64 `json:"snapshots"` // snapshots received
+	Handovers uint64 `json:"handovers"` // handovers completed
 	// Counts since the start:
 	Verified       uint64 `json:"verified"`
 	Mismatched     uint64 `json:"mismatched"`

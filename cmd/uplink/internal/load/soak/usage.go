@@ -10,7 +10,7 @@ import (
 // Usage is the resource usage of the process.
 type Usage struct {
 	Goroutines int    `json:"goroutines"`
-	Heap       uint64 `json:"heap_bytes"` // in use after a collection
+	Heap       uint64 `json:"heap_bytes"` // heap in use after a collection
 	Files      int    `json:"files"`      // number of file descriptors; 0 if unknown
 }
 

@@ -15,7 +15,7 @@ type Result struct {
 	Servers   int       `json:"servers"`
 	Players   int       `json:"players"`
 	Handovers Handovers `json:"handovers"`
-	Calls     uint64    `json:"calls"` // that arrived
+	Calls     uint64    `json:"calls"` // received calls
 	// Mismatches counts calls with wrong arguments, handovers with an unexpected payload, and calls
 	// that two servers received.
 	Mismatches uint64 `json:"mismatches"`
@@ -28,7 +28,7 @@ type Result struct {
 	Missing Distribution `json:"missing"`
 	// Unplanned counts sessions that ended by themselves before servers were killed.
 	Unplanned int       `json:"unplanned"`
-	Reasons   []string  `json:"reasons,omitempty"` // of some of them
+	Reasons   []string  `json:"reasons,omitempty"` // reasons of some failures
 	Snapshots uint64    `json:"snapshots"`
 	Drains    []Drained `json:"drains"`
 	// Orphans is the number of players whose servers were killed. Back is the number of them that

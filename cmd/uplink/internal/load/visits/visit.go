@@ -61,12 +61,12 @@ func count(got []Span, sent uint32) (lost, doubled uint64) {
 type Visit struct {
 	Client  uint64    `json:"client"`
 	ID      uint64    `json:"id"`      // random id of the visit
-	Called  time.Time `json:"called"`  // when the first call arrived
+	Called  time.Time `json:"called"`  // arrival of the first call
 	First   int32     `json:"first"`   // number of the first call
 	Last    int32     `json:"last"`    // number of the last call
 	Calls   uint64    `json:"calls"`   // number of calls that arrived
 	Wrong   uint64    `json:"wrong"`   // number of calls with wrong arguments
-	Payload bool      `json:"payload"` // of the handover is as expected; true without a handover
+	Payload bool      `json:"payload"` // the data of the handover is as expected; true without a handover
 	// Reliable calls and messages, in the order of their arrival.
 	Reliable []Span `json:"reliable"`
 	Messages []Span `json:"messages"`
