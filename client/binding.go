@@ -37,7 +37,7 @@ type binding struct {
 	failed     bool    // Bind returned an error, so the game does not use this binding
 	frame      *schema.Frame
 	limits     limits
-	owed       float64 // batching debt: frames that recent payloads had too few, against a mean of limits.every
+	owed       float64 // batching debt: number of frames by which recent payloads fell short of limits.every on average
 	redundancy int     // Config.Tuning.Redundancy, or the value of SetRedundancy
 	paced      Pace    // last report of a jitter buffer, and counts of all sessions
 	stats      RPCStats

@@ -18,8 +18,8 @@ type DelayPolicy struct {
 	// MaxBatchDelay is the maximum time from Send until a frame leaves. It is rounded to frames:
 	// 33 ms are 2 later frames at 60 Hz and 1 at 30 Hz. At most rpcdelta.MaxHeld-1 frames.
 	MaxBatchDelay time.Duration
-	// Tolerance is how much later than expected the next Send may be before held frames leave
-	// without it; default one interval of BindConfig.RateHz.
+	// Tolerance is the maximum delay of the next Send, compared to the expected time, for which
+	// held frames wait; default one interval of BindConfig.RateHz.
 	Tolerance time.Duration
 	// Deadline is the time from Send after which a frame is of no more use to the server, in
 	// addition to the one-way delay; redundant copies leave by then. It applies from 60 frames a

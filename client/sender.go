@@ -24,8 +24,8 @@ const (
 	// maxUnackedCalls is the number of unacknowledged reliable messages above which no reliable
 	// call is sent: the server would receive all of them at once, and limits the rate of calls.
 	maxUnackedCalls = 256
-	// queuedRetry is the time until a reliable message is sent again for which the link had no
-	// room.
+	// queuedRetry is the interval between two attempts to send a reliable payload for which the
+	// link has no room.
 	queuedRetry = endpoint.DefaultTick
 )
 

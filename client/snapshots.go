@@ -24,8 +24,8 @@ type SnapshotConfig[T any] struct {
 	// With Interpolate, [SnapshotView.Sample] calls it when the playback reaches the message's
 	// tick. Otherwise it is called on the same goroutine as Handle, and before Handle, when the
 	// snapshot of the message's tick or a later one arrives, or when the stream ends. A message
-	// that comes later than that does not wait, nor do the oldest ones if more than 256 KiB wait.
-	// The message may be kept.
+	// that arrives after that is delivered at once. If more than 256 KiB of messages wait, the
+	// oldest are delivered at once too. OnMessage may keep the message.
 	OnMessage func(tick uint64, message []byte)
 	// Interpolate, if set, enables [SnapshotView.Sample]. Its Interval defaults to the interval in
 	// the server's offer. The tags of T select what is interpolated: see [interpolate.Tagged].
@@ -34,15 +34,15 @@ type SnapshotConfig[T any] struct {
 	// initial state. If Initial is nil, or the states differ, the server sends
 	// the initial state.
 	Initial func(put func(id uint16, generation uint8, v *T) error) error
-	// Types are further types of objects of the world, as ds.AddType adds them, in any order. The
-	// server must have all of them. Objects of types that only the server has are skipped: see
+	// Types are further types of objects of the world, see ds.AddType, in any order. The server
+	// must have all of them. Objects of types that only the server has are skipped: see
 	// [SnapshotView.SkippedTypes]. Unused in the configuration of an ObjectType, as are OnMessage,
 	// Initial and AckHz.
 	Types []AnyObjectType
-	// AckHz is the maximum number of datagrams per second with acks of the world alone, up to 1000;
-	// default 30. Such a datagram takes about 52 bytes. Acks that travel with payloads of RPCs take
-	// about 5 bytes and count too: where these are more frequent, there are no datagrams of acks
-	// alone. More acks mean newer baselines and smaller snapshots.
+	// AckHz is the maximum number of datagrams per second that contain only acks of the world, up
+	// to 1000; default 30. Such a datagram takes about 52 bytes. Acks piggybacked on payloads of
+	// RPCs take about 5 bytes and count towards AckHz: if they are more frequent, the client sends
+	// no datagrams with acks only. More acks mean newer baselines and smaller snapshots.
 	AckHz float64
 }
 
@@ -61,10 +61,10 @@ type Snapshot[T any] struct {
 	// IDs are the keys of Objects, in ascending order: see [SplitID].
 	IDs     []uint32
 	Objects []T
-	// Ages are by how many ticks the Objects are older than Tick. Ages is empty if none is older,
-	// which is always so without areas. With areas, an object can be older if the server codes its
-	// group for too many other players, or if the client has lost the keyframe of a group that it
-	// is shown.
+	// Ages contains the age of each object's state relative to Tick, in ticks. It is empty if all
+	// ages are 0, which is always the case without areas. With areas, the state of an object can be
+	// older if the server codes its group for too many other players, or if the client did not
+	// receive the keyframe of a group.
 	Ages []uint64
 }
 
@@ -87,10 +87,10 @@ func (v *SnapshotView[T]) Latest(out *Snapshot[T]) bool { return v.objects.newes
 // Interpolation returns the counts of the playback by Sample.
 func (v *SnapshotView[T]) Interpolation() interpolate.Stats { return v.objects.interpolation() }
 
-// Sample stores in out what to show at now, and calls SnapshotConfig.OnMessage with the messages
-// whose ticks it shows first. It returns false before the first snapshot, and without
-// SnapshotConfig.Interpolate. Byte slices of objects belong to the view: only read them. It is for
-// one goroutine at a time.
+// Sample stores the objects to show at now in out, and calls SnapshotConfig.OnMessage with the
+// messages whose ticks are shown for the first time. It returns false before the first snapshot,
+// and without SnapshotConfig.Interpolate. Byte slices of objects belong to the view: only read
+// them. It is for one goroutine at a time.
 func (v *SnapshotView[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool {
 	ok := v.objects.sample(now, out)
 	if ok {
@@ -115,8 +115,8 @@ type ObjectType[T any] struct{ objects *objects[T] }
 // the first snapshot.
 func (t *ObjectType[T]) Latest(out *Snapshot[T]) bool { return t.objects.newestTo(out) }
 
-// Sample stores in out what to show at now. It returns false before the first snapshot, and without
-// SnapshotConfig.Interpolate. Byte slices of objects belong to the view: only read them.
+// Sample stores the objects to show at now in out. It returns false before the first snapshot, and
+// without SnapshotConfig.Interpolate. Byte slices of objects belong to the view: only read them.
 func (t *ObjectType[T]) Sample(now time.Time, out *interpolate.Sample[T]) bool {
 	return t.objects.sample(now, out)
 }
@@ -127,8 +127,8 @@ func (t *ObjectType[T]) Interpolation() interpolate.Stats { return t.objects.int
 // AnyObjectType is an [ObjectType].
 type AnyObjectType interface{ objectType() objectType }
 
-// NewObjectType returns a type of objects of that name. An error names the field of T that is not
-// supported.
+// NewObjectType returns a type of objects with the name that ds.AddType declares. An error names
+// the field of T that is not supported.
 func NewObjectType[T any](name string, cfg SnapshotConfig[T]) (*ObjectType[T], error) {
 	o, err := newObjects(name, &cfg)
 	if err != nil {

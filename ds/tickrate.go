@@ -59,7 +59,8 @@ func (c *tickClock) viewer(now time.Time) (rate float64, unsettled time.Duration
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	own := now.Sub(c.start)
-	// A client learns of a change later than that, and the mean slack of its inputs follows later.
+	// The factor of 1.5 accounts for the delays after a change: the client notices it later, and
+	// the mean slack of its inputs changes later still.
 	return c.monitor.Rate(), (c.off.get(own) * 3 / 2).Truncate(time.Millisecond)
 }
 
@@ -67,7 +68,8 @@ const (
 	// recentSpan is the time for which a client's clock may still be off after the ticks are
 	// regular again.
 	recentSpan = 2 * time.Second
-	// maxUnsettled bounds how far off it may be: that is what an overload to half of the rate does.
+	// maxUnsettled is the maximum error of a client's clock that is assumed. An overload that
+	// halves the rate of ticks causes this error.
 	maxUnsettled = 600 * time.Millisecond
 )
 

@@ -49,14 +49,14 @@ type Config struct {
 	Ticks int
 }
 
-// World is what the senders of all players have in common: the objects of the newest tick and their
-// priorities. Its senders may be used at the same time, but not while a method of the World is
+// World contains the objects of the newest tick and their priorities, which the senders of all
+// players share. Its senders may be used at the same time, but not while a method of the World is
 // called.
 type World[T any] struct {
 	typ       *snapshot.Type[T]
 	cfg       statesync.Config
 	world     *statesync.Shared
-	next, set *snapshot.Set // being put; of the newest tick
+	next, set *snapshot.Set // set that Put fills, and set of the newest tick
 }
 
 // NewWorld returns a world without objects, for a simulation of ticksPerSecond. name is the name of
@@ -94,8 +94,8 @@ func (w *World[T]) Put(id uint16, generation uint8, v *T) error {
 	return w.typ.Add(w.next, snapshot.Object{ID: id, Generation: generation}, v)
 }
 
-// SetTick makes the objects that were put since the last call those of a tick, which must not be
-// before the previous one. An error wraps [ErrTick]; the objects are then discarded.
+// SetTick starts a tick with the objects that were put since the last call. tick must not be before
+// the previous one. An error wraps [ErrTick]; the objects are then discarded.
 func (w *World[T]) SetTick(tick int64) error {
 	err := w.world.SetTick(tick, w.next)
 	if err == nil {
@@ -196,9 +196,9 @@ type Update[T any] struct {
 	// Late reports that a packet with a later tick was decoded before.
 	Late bool
 	// First reports that this is the first packet of a new sender. Ticks and objects of earlier
-	// packets have no meaning any more.
+	// packets are obsolete.
 	First bool
-	// Inputs are the ticks whose inputs were not known before, oldest first.
+	// Inputs contains the inputs of ticks that no earlier packet contained, oldest first.
 	Inputs []TickInputs
 	// Objects are the updates of objects, by ascending id.
 	Objects []Object[T]

@@ -1,7 +1,8 @@
-// Proxy is a UDP proxy in front of several dedicated servers, with one public address. It has no
-// keys of sessions or tokens: a hello contains the route id of its connect token, and a connection
-// id contains the id of its server. It tells servers the addresses of clients, in envelopes that a
-// key of proxy and servers authenticates (package transport/relay).
+// Proxy is a UDP proxy in front of several dedicated servers, with one public address. It does not
+// know the keys of sessions and tokens: a hello contains the route id of its connect token, and a
+// connection id contains the id of its server. It passes the addresses of clients to servers in
+// envelopes, which are authenticated with a key that the proxy and the servers share (package
+// transport/relay).
 //
 //	go run ./examples/proxy -listen 203.0.113.7:7777 -internal 10.0.0.1:7000 -key relay.key \
 //	    -server 1,eu-1,10.0.0.2:7777 -server 2,eu-2,10.0.0.3:7777
@@ -16,8 +17,9 @@
 //		Addrs: []netip.AddrPort{netip.MustParseAddrPort("203.0.113.7:7777")}, Key: dsKey,
 //	})
 //
-// Servers accept envelopes only from the address that they are for. So -internal is the address by
-// which servers see the proxy. If there is a NAT between them, -internal-as is that address.
+// Servers accept envelopes only from the proxy address that is authenticated in them. -internal is
+// therefore the address at which servers see the proxy. If there is a NAT between them, set
+// -internal-as to that address.
 //
 // The backend sets token.Claims.Route to the route of the server that a player shall join.
 package main

@@ -58,9 +58,9 @@ type Conn struct {
 	// The shard via receives datagrams on the path, and finds the connection by it.
 	path session.Path
 	via  *shard
-	// registered: the directory has the connection as open. If the client had another connection
-	// before, this one is waiting until the former has ended: then the handler gets it. The former
-	// connection has this one as its successor.
+	// registered means that the directory lists the connection as open. If the client already had a
+	// connection, this one is the successor of that connection, and the handler gets it when the
+	// former connection has ended.
 	registered bool
 	waiting    bool
 	successor  *Conn
@@ -73,7 +73,7 @@ type claims struct {
 	handover [sha256.Size]byte
 }
 
-// phase is what the handler knows of a connection.
+// phase records which methods of the handler were called for a connection.
 type phase uint8
 
 const (
@@ -361,8 +361,8 @@ func (c *Conn) Close() error {
 }
 
 // CloseWith is Close with a cause, an error of package session, and a text for the errors of both
-// ends. The peer gets the first 64 bytes of the text, and of a dialed connection no other cause
-// than session.ErrQuit and session.ErrProtocol. CloseWith does not wait.
+// ends. The peer gets the first 64 bytes of the text. The peer of a dialed connection gets no cause
+// except session.ErrQuit and session.ErrProtocol. CloseWith does not wait.
 func (c *Conn) CloseWith(cause error, text string) {
 	c.update(func(s *session.Session) { s.Close(cause, text) })
 	c.reschedule()

@@ -29,8 +29,9 @@ import "time"
 type Handler interface {
 	// Opened is the first call for a connection. For a dialed one it returns before Dial does.
 	Opened(c *Conn)
-	// Closed is the last call for a connection that was opened. The error wraps one of package
-	// session, whichever end closed the connection, or is a dialed packet connection's.
+	// Closed is the last call for a connection that was opened. The error wraps an error of package
+	// session, whichever end closed the connection, or is an error of the packet connection of a
+	// dialed one.
 	Closed(c *Conn, err error)
 	// Datagram delivers the payload b of a Send of the peer, received at the time at. The payload
 	// is valid during the call.

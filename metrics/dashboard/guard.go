@@ -28,7 +28,7 @@ const controlHeader = "X-Uplink"
 // programs on the same machine: with a loopback name in the Host header, so that DNS rebinding
 // fails, and without the traces of a proxy, which would publish the dashboard. On another address,
 // or if there is a token, requests need the token: in the URL (?token=, which a cookie then
-// replaces), or as a bearer token. Modifying requests are only accepted of programs on the same
+// replaces), or as a bearer token. Modifying requests are accepted only from programs on the same
 // machine, from pages of the same origin, with the header X-Uplink: 1. Its methods are safe for
 // concurrent use.
 type Guard struct {

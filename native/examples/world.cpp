@@ -1,13 +1,13 @@
-// A client of the demo world of "uplink ds --world", which uses each way of sending: calls in both
-// directions, reliable messages, requests, byte streams, snapshots of a world with areas. It checks all that
-// it receives, and prints events, what differs, and counters. Servers other than those of this machine have
-// to accept the development key ("uplink ds --insecure").
+// A client of the demo world of "uplink ds --world", which uses every kind of message: calls in
+// both directions, reliable messages, requests, byte streams, snapshots of a world with areas. It
+// checks all received data, and prints events, errors and counters. A server on another machine
+// must accept the development key ("uplink ds --insecure").
 //
 //   uplink_world HOST:PORT SECONDS NUMBER
 //
-// NUMBER is the argument Player of each of its calls, whose schema is Move (At vec2, Player uint8, N uint32).
-// If HOST is a name, all of its addresses are tried. After the play time, the program waits until all that is
-// reliable has arrived. The exit code is 1 if something differs or does not arrive.
+// NUMBER is the argument Player of each of its calls, whose schema is Move (At vec2, Player uint8,
+// N uint32). If HOST is a name, all its addresses are tried. After the play time, the program waits
+// until all reliable data has arrived. The exit code is 1 if data is wrong or does not arrive.
 #include <cinttypes>
 #include <cmath>
 #include <cstdarg>
@@ -33,8 +33,8 @@ constexpr uint64_t call_interval = second / 60, request_interval = second / 5;
 constexpr double world_hz = 20;
 constexpr size_t upload_bytes = 100000;
 constexpr int stream_lines = 4096;
-constexpr uint64_t settle = 3 * second;    // until the rate of the world's ticks is measured
-constexpr uint64_t patience = 60 * second; // after the play, for what is missing
+constexpr uint64_t settle = 3 * second;    // time until the rate of the world's ticks is measured
+constexpr uint64_t patience = 60 * second; // maximum wait for missing data after the play time
 
 // resolve returns the addresses of HOST:PORT.
 std::vector<Address> resolve(const std::string &name) {
@@ -85,7 +85,7 @@ Bytes bytes_of(const std::string &s) {
 
 struct Player {
   std::vector<Address> addresses;
-  size_t address = 0; // of addresses
+  size_t address = 0; // index in addresses
   uint8_t number = 0;
   uint64_t duration = 0; // ns
 
@@ -104,9 +104,9 @@ struct Player {
   uint64_t snapshots = 0, objects = 0, first_tick = 0, last_tick = 0, frames = 0, starved = 0;
   double lowest_rate = 1;
 
-  std::string line; // of the server's stream, whose end has not arrived
+  std::string line; // incomplete last line of the server's stream
   int lines = 0;
-  uint32_t upload = 0; // the open stream
+  uint32_t upload = 0; // number of the open stream
   size_t uploaded = 0;
   bool uploading = false, upload_ended = false;
   uint32_t request = 0;
@@ -223,7 +223,7 @@ struct Player {
       check(client->assign(addresses[address], token, std::strlen(token), now()), "connect");
   }
 
-  // play does what is due while the session is open.
+  // play calls, sends and requests what is due while the session is open.
   void play() {
     const uint64_t t = now();
     while (bound && t >= tick && t < end) {
@@ -274,7 +274,7 @@ struct Player {
     }
   }
 
-  // show samples the world, as before a frame is drawn.
+  // show samples the world, as a game does before it draws a frame.
   void show(uint64_t t) {
     Sample s;
     Ticks ticks;

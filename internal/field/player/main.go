@@ -1,11 +1,11 @@
 // Player is a client of the demo world of "uplink ds --world" for the tests of internal/field. It
-// uses each way of sending, checks everything that it receives, and prints events, what differs,
-// and counters, in the format of native/examples/world.cpp.
+// uses every kind of message, checks all received data, and prints events, errors and counters, in
+// the format of native/examples/world.cpp.
 //
 //	player HOST:PORT SECONDS NUMBER
 //
 // NUMBER is the argument Player of each of its calls. After the play time, player waits until all
-// that is reliable has arrived. The exit code is 1 if something differs or does not arrive.
+// reliable data has arrived. The exit code is 1 if data is wrong or does not arrive.
 package main
 
 import (
@@ -25,8 +25,8 @@ import (
 	"github.com/uplink-rpc/uplink/session"
 )
 
-// move is the argument of the calls: a place on a circle, the number of the player, and that of the
-// call.
+// move is the argument of the calls: a position on a circle, the number of the player, and the
+// number of the call.
 type move struct {
 	At     schema.Vec2 `uplink:"resolution=0.01,min=-100,max=100"`
 	Player uint8
@@ -53,7 +53,7 @@ const (
 	streamLines = 4096
 	// settle is the time after which a client has measured the rate of the world's ticks.
 	settle = 3 * time.Second
-	// patience is the time after the play for which the player waits for what is missing.
+	// patience is the time after the play time for which the player waits for missing data.
 	patience = time.Minute
 )
 
@@ -73,7 +73,8 @@ type player struct {
 	rpc    *client.Stream[move]
 	view   *client.SnapshotView[bot]
 
-	// The main goroutine alone uses these. lowestRate is relative to the nominal rate of ticks.
+	// The following fields are used by the main goroutine only. lowestRate is relative to the
+	// nominal rate of ticks.
 	calls, frames, starved int
 	lowestRate             float64
 
@@ -106,7 +107,7 @@ func main() {
 	}
 }
 
-// differ prints something that is not as it should be.
+// differ prints an error in the received data.
 func (p *player) differ(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -235,8 +236,8 @@ func (p *player) count(n *int) {
 	*n++
 }
 
-// finish waits for what is reliable, and prints the counters. ended is closed when uploads and
-// requests are over.
+// finish waits for reliable data in flight, and prints the counters. ended is closed when all
+// uploads and requests have ended.
 func (p *player) finish(ended <-chan struct{}) {
 	deadline := time.After(patience)
 	for wait := true; wait; {

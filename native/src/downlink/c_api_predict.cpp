@@ -9,7 +9,7 @@ using namespace uplink::detail::c_api;
 
 namespace {
 
-// History has the memory of its numbers.
+// History is an InputHistory with the memory of its sequence numbers.
 struct History {
   uplink::Allocator allocator;
   uplink::detail::Array<uint64_t> sequences;

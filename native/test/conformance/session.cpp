@@ -31,7 +31,7 @@ struct Session {
     uplink::Client::destroy(client);
   }
 
-  // pump is called with the mutex.
+  // pump receives, polls events and sends. The caller holds the mutex.
   void pump() {
     socket.run(*client);
     uplink::Event e;

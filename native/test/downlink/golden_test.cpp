@@ -47,7 +47,7 @@ Field vector(const char *name, double resolution, double max) {
   return f;
 }
 
-// Crate has the type of the objects of the session.
+// Crate contains the schema and type of the objects of the session.
 struct Crate {
   Schema *schema = nullptr;
   ObjectType *type = nullptr;
@@ -108,7 +108,8 @@ std::string added(Error e) {
 
 } // namespace
 
-// Times are the same. Poses agree to 1e-6: both ends restore and interpolate them in floating point.
+// Times must be equal. Poses must agree to 1e-6, because both implementations restore and
+// interpolate them in floating point.
 TEST_CASE("a golden session of interpolation") {
   const Crate crate;
   Interpolator *interpolator = nullptr;

@@ -15,7 +15,7 @@ using namespace uplink_test;
 
 namespace {
 
-// Counter counts what is allocated, and fails after so many allocations.
+// Counter is an allocator that counts allocated bytes, and fails after a number of allocations.
 struct Counter {
   size_t live = 0, most = 0, left = SIZE_MAX;
 
@@ -41,7 +41,7 @@ struct Counter {
   }
 };
 
-// payloads returns those of a golden session.
+// payloads returns the payloads of a golden session.
 std::vector<Data> payloads(const char *name) {
   std::ifstream in(std::string(UPLINK_TESTDATA "/../internal/snapshot/testdata/") + name);
   std::vector<Data> out;
@@ -105,7 +105,7 @@ TEST_CASE("a snapshot with too many objects is dropped") {
   Objects o;
   CHECK(d->decode({sent[0].data(), sent[0].size()}, &info, &o) == Error::no_memory);
   uint8_t ack[max_ack];
-  CHECK(d->ack(ack) == 1); // of nothing
+  CHECK(d->ack(ack) == 1); // no payload was decoded
   SnapshotDecoder::destroy(d);
   ObjectType::destroy(t);
 }

@@ -1,5 +1,5 @@
-// A client that the test in the directory above runs: it prints what it receives of the world "movers", by
-// state synchronization.
+// A client for the test in the parent directory. It subscribes to the state of the world "movers"
+// and prints the updates.
 //
 //   uplink_state ADDRESS:PORT
 #include <cstdio>
