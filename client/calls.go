@@ -9,8 +9,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/versions"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // ackInterval is the minimum time between two datagrams with acks of calls.

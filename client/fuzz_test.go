@@ -12,12 +12,12 @@ import (
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // FuzzSnapshots handles arbitrary messages of a server in a view of snapshots with interpolation.

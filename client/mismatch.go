@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/message"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/versions"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // maxMismatches is the number of different mismatches of a connection that are reported.

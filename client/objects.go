@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // objects holds the objects of one type of a world.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/replication"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Stream sends the calls of one RPC whose arguments are a T. Its methods are safe for concurrent

@@ -14,6 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/statesync"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
@@ -21,7 +22,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
 	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 func must(t testing.TB, err error) {

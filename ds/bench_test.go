@@ -10,9 +10,9 @@ import (
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/ignore"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // TestListsOfShard verifies that a shard's lists have one entry for each player and RPC, however

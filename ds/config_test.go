@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )

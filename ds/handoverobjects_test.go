@@ -13,9 +13,9 @@ import (
 	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )

@@ -11,8 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestOutage verifies that no rate limit affects a client whose datagrams are held back for seconds

@@ -12,11 +12,11 @@ import (
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/ignore"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 

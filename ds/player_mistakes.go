@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/uplink-rpc/uplink/internal/message"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // maxMistakes is the number of differences between a player's client and the server that are logged

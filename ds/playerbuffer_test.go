@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // TestBufferLeavesWhileReleased removes a kicked player while its buffer releases one of its

@@ -2,7 +2,7 @@ package ds
 
 import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // RPCProfile counts the bits of an RPC's payloads by field, of both channels.

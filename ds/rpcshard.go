@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/versions"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // rpcShard is the state of an RPC in one shard. Only the shard's goroutine uses it, except for the

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // sequencer is the sink of an RPC whose client repeats lost payloads. It delivers in sequence:

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 type recorder struct {

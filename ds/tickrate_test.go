@@ -12,10 +12,10 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/rewind"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Defaults of a TimeCheck.

@@ -9,10 +9,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/rewind"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 const ms = time.Millisecond

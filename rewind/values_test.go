@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/rewind"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestTurned looks up an object in 2D between two ticks, whose angle turns the short way round.

@@ -30,6 +30,5 @@
 //	urgent=B            whether a change may not wait for later frames; see [Field]
 //
 // Quantization is deterministic: the same value yields the same integers on every platform. The
-// package contains no codec; [Schema.Layouts] tells codecs the meaning and the range of each
-// integer.
+// package contains no codec.
 package schema

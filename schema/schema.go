@@ -1,412 +1,172 @@
 package schema
 
-import (
-	"bytes"
-	"cmp"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"hash/fnv"
-	"io"
-	"math"
-	"reflect"
-	"slices"
-	"strings"
-	"sync"
-)
+import "github.com/uplink-rpc/uplink/internal/schema"
 
-// Limits of a schema.
+// Kind determines how the values of a field are quantized, and how a codec computes the difference
+// of two of them. Schema files and struct tags use these names; it is a string.
+type Kind = schema.Kind
+
+// The kinds of fields. Values are the numbers that the user sees; components are the integers that
+// a [Frame] holds for them.
 const (
-	// MaxFields is the maximum number of fields of a schema.
-	MaxFields = 256
-	// MaxComponents is the maximum number of integer components of a frame.
-	MaxComponents = 1024
-	// MaxBytes is the maximum size in bytes of all integers and byte strings of a frame.
-	MaxBytes = 16 << 10
-	// MaxFile is the maximum size of a schema file in bytes.
-	MaxFile = 192 << 10
+	// KindVec2 is a vector of two numbers with one resolution, coded as one group.
+	KindVec2 = schema.KindVec2
+	// KindVec3 is a vector of three numbers with one resolution, coded as one group.
+	KindVec3 = schema.KindVec3
+	// KindScalar is one or more numbers with one resolution, coded as one group.
+	KindScalar = schema.KindScalar
+	// KindAngle is one or more angles in degrees, each modulo one turn of 2^Bits steps.
+	KindAngle = schema.KindAngle
+	// KindQuat is a rotation. The values are x, y, z and w; the components are the index of the
+	// largest of them and the other three ("smallest three").
+	KindQuat = schema.KindQuat
+	// KindUnitVec is a direction. The values are x, y and z; the two components are its octahedral
+	// encoding.
+	KindUnitVec = schema.KindUnitVec
+	// KindUint is one or more unsigned integers of Width bits.
+	KindUint = schema.KindUint
+	// KindInt is one or more signed integers of Width bits in two's complement.
+	KindInt = schema.KindInt
+	// KindBool is one or more booleans.
+	KindBool = schema.KindBool
+	// KindBits is one or more bit sets of Width bits.
+	KindBits = schema.KindBits
+	// KindFixed is a byte string of exactly Size bytes.
+	KindFixed = schema.KindFixed
+	// KindBytes is a byte string of at most Max bytes.
+	KindBytes = schema.KindBytes
 )
 
-// DefaultRate is the rate of a schema that declares none, in calls per second.
-const DefaultRate = 60
+// Vec2 is a point or vector in the plane, with the fields X and Y of type float64. A field of this
+// type needs the option resolution.
+type Vec2 = schema.Vec2
+
+// Vec3 is a point or vector in space, with the fields X, Y and Z of type float64. A field of this
+// type needs the option resolution.
+type Vec3 = schema.Vec3
+
+// UnitVec is a direction, with the fields X, Y and Z of type float64. Quantization normalizes it; a
+// restored direction has length 1. The option bits sets the size of each of its two components
+// (default 12).
+type UnitVec = schema.UnitVec
+
+// Quat is a rotation as a quaternion, with the fields X, Y, Z and W of type float64. Quantization
+// normalizes it; a restored quaternion has length 1, and its largest component is positive. The
+// option bits sets the size of each of its smallest three components (default 12).
+type Quat = schema.Quat
+
+// Rotator is a rotation as three angles in degrees, with the fields Pitch, Yaw and Roll of type
+// float64. A restored angle is at least -180 and less than 180. The option bits sets the number of
+// steps of a turn, 2^bits (default 16).
+type Rotator = schema.Rotator
+
+// Angle is an angle in degrees, a float64. A restored angle is at least -180 and less than 180. The
+// option bits sets the number of steps of a turn, 2^bits (default 16).
+type Angle = schema.Angle
+
+// Field describes one field, as a schema file or a struct tag does. A zero option means the default
+// of the kind.
+//
+//	Name       string
+//	Kind       Kind
+//	Columns    []string // columns of a trace with the values, in order; without effect on the wire
+//	Count      int      // values of a scalar, angle, uint, int, bool or bits; default 1, or one per column
+//	Resolution float64  // size of one step of a vec2, vec3 or scalar, in the unit of the value
+//	Bits       int      // size of an angle, 2 to 24, default 16; of each of the smallest three components
+//	                    // of a quat and the two of a unitvec, 3 to 20, default 12
+//	Width      int      // size of a value of a uint, int or bits, 1 to 64 bits
+//	Size       int      // size of a fixed in bytes
+//	Min, Max   *float64 // range of a vec2, vec3 or scalar, default 2^23-1 steps; Max is the maximum
+//	                    // size of bytes
+//	Velocity   string   // the field with the rate of change of this field, per second; of a quat the
+//	                    // angular velocity about the world axes, in radians per second
+//	VelocityScale float64 // factor from the unit of the velocity to that of this field, default 1
+//	Urgent        *bool   // whether a change must not wait for later frames; by default one of a bool or
+//	                      // bits does not wait, and no other that the codec did not expect
+//
+// The members of schema files have these names in lower case, with an underscore in velocity_scale.
+// The method String returns the description that both ends compare, Values the number of values.
+type Field = schema.Field
+
+// Frame holds the quantized values of one call or object. [Schema] has a method NewFrame that
+// returns one. Not safe for concurrent use.
+//
+//	Ints  []int32  // components of the numeric fields, in field order; unsigned values of 32 bits in
+//	               // two's complement, the low half first if a value is wider than 32 bits
+//	Bytes [][]byte // byte strings, in field order
+//
+//	func (f *Frame) CopyFrom(o *Frame)   // copies a frame of the same schema
+//	func (f *Frame) Equal(o *Frame) bool
+type Frame = schema.Frame
+
+// RangeError reports a value that cannot be quantized because it is not a number or outside the
+// range of its field. Its fields are RPC, Field and Limit, which are strings, and Value, the value
+// as passed.
+type RangeError = schema.RangeError
+
+// ErrFrame reports that a frame does not have the shape of its schema.
+var ErrFrame = schema.ErrFrame
 
 // Schema describes the fields of an RPC or of a replicated object. It is immutable and safe for
 // concurrent use.
-type Schema struct {
-	rpc        string
-	rate       float64
-	fields     []Field
-	layouts    []Layout
-	ints       int      // number of components
-	blobs      int      // byte strings
-	binary     int      // maximum bytes of all integers and byte strings
-	bounds     []bounds // range of each component
-	velocities []Velocity
-	derived    sync.Map // see Derived
-}
+//
+//	func (s *Schema) RPC() string         // name of the RPC or object
+//	func (s *Schema) RateHz() float64     // expected number of calls per second
+//	func (s *Schema) Fields() []Field     // with their defaults set; not to be modified
+//	func (s *Schema) Components() int     // number of integers of a frame
+//	func (s *Schema) Fingerprint() uint64 // equal at two ends with the same wire format
+//	func (s *Schema) NewFrame() *Frame    // each component 0, each byte string of minimum length
+//	func (s *Schema) Check(f *Frame) error
+//	func (s *Schema) AppendJSON(dst []byte) ([]byte, error) // as a schema file
+//
+// The following convert the values of field i. Errors are a [*RangeError]; only errors allocate.
+//
+//	func (s *Schema) QuantizeField(f *Frame, i int, values []float64) error
+//	func (s *Schema) RestoreField(dst []float64, f *Frame, i int) []float64 // appends the values
+//	func (s *Schema) SetUint(f *Frame, i, k int, v uint64) error // value k of a uint, bits or bool
+//	func (s *Schema) Uint(f *Frame, i, k int) uint64
+//	func (s *Schema) SetInt(f *Frame, i, k int, v int64) error   // value k of an int
+//	func (s *Schema) Int(f *Frame, i, k int) int64
+//	func (s *Schema) SetBytes(f *Frame, i int, b []byte) error   // a byte string, copied
+//	func (s *Schema) BytesOf(f *Frame, i int) []byte             // part of the frame
+type Schema = schema.Schema
 
-// New returns the schema of RPC rpc with the given fields. rateHz is the expected number of calls
-// per second, at most 1000; 0 means [DefaultRate]. The error names the invalid field.
+// New returns the schema of RPC rpc with the given fields, at most 256, with at most 1,024
+// components and 16 KiB of integers and byte strings. rateHz is the expected number of calls per
+// second, at most 1000; 0 means 60. The error names the invalid field.
 func New(rpc string, rateHz float64, fields []Field) (*Schema, error) {
-	if rpc == "" {
-		return nil, errors.New("schema: a schema needs the RPC's name")
-	}
-	if rateHz = cmp.Or(rateHz, DefaultRate); !(rateHz > 0 && rateHz <= 1000) {
-		return nil, fmt.Errorf("schema: %s: rate %v Hz, want more than 0 and at most 1000", rpc, rateHz)
-	}
-	if len(fields) == 0 || len(fields) > MaxFields {
-		return nil, fmt.Errorf("schema: %s: %d fields, want 1 to %d", rpc, len(fields), MaxFields)
-	}
-	s := &Schema{rpc: rpc, rate: rateHz, fields: slices.Clone(fields)}
-	for i := range s.fields {
-		if err := s.addLayout(&s.fields[i]); err != nil {
-			return nil, fmt.Errorf("schema: %s: field %q: %w", rpc, s.fields[i].Name, err)
-		}
-	}
-	if s.ints > MaxComponents {
-		return nil, fmt.Errorf("schema: %s: %d components, want at most %d", rpc, s.ints, MaxComponents)
-	}
-	if s.binary > MaxBytes {
-		return nil, fmt.Errorf("schema: %s: %d bytes of integers and byte strings, want at most %d", rpc, s.binary, MaxBytes)
-	}
-	for i := range s.fields {
-		if err := s.checkVelocity(&s.fields[i]); err != nil {
-			return nil, fmt.Errorf("schema: %s: field %q: %w", rpc, s.fields[i].Name, err)
-		}
-	}
-	s.compileBounds()
-	s.addVelocities()
-	return s, nil
+	return schema.New(rpc, rateHz, fields)
 }
 
-// schemaFile is the content of a schema file, in JSON.
-type schemaFile struct {
-	RPC    string  `json:"rpc"`
-	RateHz float64 `json:"rate_hz"`
-	Fields []Field `json:"fields"`
-}
+// Parse parses a schema file of at most 192 KiB. An unknown member is an error.
+func Parse(data []byte) (*Schema, error) { return schema.Parse(data) }
 
-// Parse parses a schema file. An unknown member is an error.
-func Parse(data []byte) (*Schema, error) {
-	if len(data) > MaxFile {
-		return nil, fmt.Errorf("schema: the file has %d bytes, want at most %d", len(data), MaxFile)
-	}
-	var f schemaFile
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	switch err := d.Decode(&f); {
-	case errors.Is(err, io.EOF):
-		return nil, errors.New("schema: the file is empty")
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, errors.New("schema: the file ends before its closing brace")
-	case err != nil:
-		return nil, &fileError{err}
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("schema: something follows the closing brace of the file")
-	}
-	return New(f.RPC, f.RateHz, f.Fields)
-}
+// Type converts between values of the Go struct T and frames of its schema. Only [Compile] uses
+// reflection. A Type is immutable and safe for concurrent use.
+type Type[T any] struct{ typ *schema.Type[T] }
 
-// fileError wraps an error of package json in the terms of schema files instead of Go.
-type fileError struct{ cause error }
-
-func (e *fileError) Unwrap() error { return e.cause }
-
-func (e *fileError) Error() string {
-	text := strings.TrimPrefix(e.cause.Error(), "json: ")
-	if t, ok := errors.AsType[*json.UnmarshalTypeError](e.cause); ok {
-		want := t.Type.Kind().String()
-		switch t.Type.Kind() {
-		case reflect.Struct:
-			want = "object"
-		case reflect.Slice:
-			want = "array"
-		case reflect.Bool:
-			want = "true or false"
-		case reflect.Float64:
-			want = "number"
-		case reflect.Int:
-			want = "whole number"
-		default:
-		}
-		text = fmt.Sprintf("%s has the type %s, want %s", cmp.Or(t.Field, "the file"), t.Value, want)
-	}
-	return "schema: not a schema in JSON: " + text
-}
-
-// AtRate returns a schema with the same fields and the rate hz.
-func (s *Schema) AtRate(hz float64) (*Schema, error) {
-	if hz == s.rate {
-		return s, nil
-	}
-	return New(s.rpc, hz, s.fields)
-}
-
-// AppendJSON appends the schema as a schema file and returns the extended slice.
-func (s *Schema) AppendJSON(dst []byte) ([]byte, error) {
-	fields := slices.Clone(s.fields)
-	for i := range fields {
-		if fields[i].VelocityScale == 1 {
-			fields[i].VelocityScale = 0 // the default, omitted
-		}
-	}
-	b, err := json.MarshalIndent(schemaFile{s.rpc, s.rate, fields}, "", "  ")
-	return append(dst, b...), err
-}
-
-// RPC returns the name of the RPC or object.
-func (s *Schema) RPC() string { return s.rpc }
-
-// RateHz returns the expected number of calls per second.
-func (s *Schema) RateHz() float64 { return s.rate }
-
-// Fields returns the fields with their defaults set. The caller must not modify the slice.
-func (s *Schema) Fields() []Field { return s.fields }
-
-// Components returns the number of integers of a frame.
-func (s *Schema) Components() int { return s.ints }
-
-// Strings returns the number of byte strings of a frame.
-func (s *Schema) Strings() int { return s.blobs }
-
-// BinaryBytes returns the maximum size in bytes of all integers and byte strings of a frame,
-// including the lengths of the byte strings as varints.
-func (s *Schema) BinaryBytes() int { return s.binary }
-
-// Layouts returns the layout of each field, in field order. The caller must not modify the slice.
-func (s *Schema) Layouts() []Layout { return s.layouts }
-
-// Derived returns the value that build returned at the first call with this key. Codecs use it to
-// cache the tables that they derive from a schema. It is safe for concurrent use: concurrent first
-// calls may each call build, but all return the same value.
-func (s *Schema) Derived(key any, build func(*Schema) any) any {
-	if v, ok := s.derived.Load(key); ok {
-		return v
-	}
-	v, _ := s.derived.LoadOrStore(key, build(s))
-	return v
-}
-
-// Fingerprint returns a 64-bit FNV-1a hash of the name of the RPC and of [Field.String] of each
-// field. Two ends with equal fingerprints use the same wire format. It does not cover the rate,
-// which the sender declares.
-func (s *Schema) Fingerprint() uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(s.rpc))
-	for _, f := range s.fields {
-		h.Write([]byte("\n" + f.String()))
-	}
-	return h.Sum64()
-}
-
-// checkVelocity checks the options velocity and velocity_scale of f, and sets the default of the
-// latter.
-func (s *Schema) checkVelocity(f *Field) error {
-	f.VelocityScale = cmp.Or(f.VelocityScale, 1)
-	if math.IsNaN(f.VelocityScale) || math.IsInf(f.VelocityScale, 0) {
-		return fmt.Errorf("velocity_scale %v is not a number", f.VelocityScale)
-	}
-	seen := map[string]bool{f.Name: true}
-	for from := f; from.Velocity != ""; {
-		to := s.field(from.Velocity)
-		if to == nil {
-			return fmt.Errorf("velocity %q is no field of this RPC", from.Velocity)
-		}
-		if seen[to.Name] {
-			return fmt.Errorf("velocity %q leads back to %q", f.Velocity, to.Name)
-		}
-		seen[to.Name] = true
-		want := from.Values()
-		if from.Kind == KindQuat {
-			want = 3
-		}
-		if k, _ := to.Kind.Class(); k != ClassNumber || to.Kind == KindUnitVec || to.Values() != want {
-			return fmt.Errorf("velocity %q is %s of %d, want a vec or scalar of %d", from.Velocity, to.Kind, to.Values(), want)
-		}
-		from = to
-	}
-	return nil
-}
-
-func (s *Schema) field(name string) *Field {
-	if i := slices.IndexFunc(s.fields, func(f Field) bool { return f.Name == name }); i >= 0 {
-		return &s.fields[i]
-	}
-	return nil
-}
-
-// NewFrames returns n frames whose components share one array. All components are 0 and all byte
-// strings are nil; see [Schema.Zero].
-func (s *Schema) NewFrames(n int) []Frame {
-	frames := make([]Frame, n)
-	ints := make([]int32, n*s.ints)
-	strs := make([][]byte, n*s.blobs)
-	for i := range frames {
-		frames[i].Ints = ints[i*s.ints : (i+1)*s.ints : (i+1)*s.ints]
-		frames[i].Bytes = strs[i*s.blobs : (i+1)*s.blobs : (i+1)*s.blobs]
-	}
-	return frames
-}
-
-// NewFrame returns a frame with every component 0 and every byte string at its minimum length.
-func (s *Schema) NewFrame() *Frame {
-	f := &s.NewFrames(1)[0]
-	s.Zero(f)
-	return f
-}
-
-// Zero sets every component of f to 0 and every byte string to zeros of its minimum length.
-func (s *Schema) Zero(f *Frame) {
-	clear(f.Ints)
-	for i := range s.layouts {
-		if p := &s.layouts[i]; p.Class == ClassBytes {
-			f.Bytes[p.Blob] = append(f.Bytes[p.Blob][:0], make([]byte, p.MinBytes)...)
-		}
-	}
-}
-
-// bounds is the range of a component: its minimum, and the difference of maximum and minimum.
-type bounds struct {
-	lo   int32
-	span uint32
-}
-
-func (s *Schema) compileBounds() {
-	for i := range s.layouts {
-		p := &s.layouts[i]
-		for k := range p.N {
-			lo, hi := p.ComponentRange(k)
-			s.bounds = append(s.bounds, bounds{int32(lo), uint32(hi - lo)})
-		}
-	}
-}
-
-// Check returns an error if f is not a frame of the schema: [ErrFrame] if its shape differs, a
-// [*RangeError] if a component or the length of a byte string is out of range.
-func (s *Schema) Check(f *Frame) error {
-	if len(f.Ints) != s.ints || len(f.Bytes) != s.blobs {
-		return fmt.Errorf("%w: %s has %d components and %d byte strings, the frame %d and %d",
-			ErrFrame, s.rpc, s.ints, s.blobs, len(f.Ints), len(f.Bytes))
-	}
-	bounds := s.bounds[:len(f.Ints)]
-	beyond := int64(0) // negative if a component is out of range
-	for i, v := range f.Ints {
-		b := &bounds[i]
-		beyond |= int64(b.span) - int64(uint32(v-b.lo))
-	}
-	if beyond >= 0 && s.blobs == 0 {
-		return nil
-	}
-	for i := range s.layouts {
-		p := &s.layouts[i]
-		if p.Class == ClassBytes {
-			if n := len(f.Bytes[p.Blob]); beyond >= 0 && (n < p.MinBytes || n > p.MaxBytes) {
-				return s.rangeError(p.Field, fmt.Sprintf("%d bytes", n), p.bytesLimit())
-			}
-			continue
-		}
-		if beyond >= 0 {
-			continue
-		}
-		for k, v := range f.Ints[p.At:][:p.N] {
-			if !p.Holds(k, v) {
-				return s.rangeError(p.Field, v, p.componentLimit(k))
-			}
-		}
-	}
-	return nil
-}
-
-// addLayout checks f, sets its defaults and appends its layout.
-func (s *Schema) addLayout(f *Field) error {
-	if f.Name == "" {
-		return errors.New("a field needs a name")
-	}
-	if s.field(f.Name) != f {
-		return errors.New("the name is used twice")
-	}
-	c, ok := f.Kind.Class()
-	if !ok {
-		return fmt.Errorf("unknown kind %q", f.Kind)
-	}
-	if err := f.fillCount(); err != nil {
-		return err
-	}
-	if err := f.checkOptions(c); err != nil {
-		return err
-	}
-	p := Layout{Field: f, Class: c, At: s.ints, N: f.Values(), fieldValues: f.Values()}
-	var err error
-	switch {
-	case f.Kind == KindUnitVec:
-		p.N = 2
-		err = p.compileUnit()
-	case c == ClassNumber:
-		err = p.compileGroup()
-	case c == ClassAngle:
-		err = p.compileAngle()
-	case c == ClassQuat:
-		err = p.compileUnit()
-	case c == ClassInteger:
-		err = p.compileBinary()
-		s.binary += p.Values() * p.ValueBytes()
-	default:
-		err = p.compileBlob()
-		p.N, p.Blob = 0, s.blobs
-		s.blobs++
-		s.binary += p.MaxBytes + p.LengthBytes()
-	}
-	s.ints += p.N
-	s.layouts = append(s.layouts, p)
-	return err
-}
-
-// Velocities returns the velocities that the fields declare, for a simulation of s.RateHz() ticks
-// per second. The caller must not modify the slice.
-func (s *Schema) Velocities() []Velocity { return s.velocities }
-
-// PerTick returns [Velocity.PerTick] of each of s.Velocities.
-func (s *Schema) PerTick() (factors []int64) {
-	for _, v := range s.velocities {
-		factors = append(factors, v.PerTick)
-	}
-	return factors
-}
-
-// WithPerTick returns a schema with the same fields, the rate hz, and the given [Velocity.PerTick]
-// of each of s.Velocities, which the other end computed.
-func (s *Schema) WithPerTick(hz float64, factors []int64) (*Schema, error) {
-	if len(factors) != len(s.velocities) {
-		return nil, fmt.Errorf("schema: %s: %d factors of velocities, want %d", s.rpc, len(factors), len(s.velocities))
-	}
-	out, err := New(s.rpc, hz, s.fields)
+// Compile derives the schema of RPC rpc from the fields and tags of the struct T. rateHz is the
+// expected number of calls per second; 0 means 60. It supports the types of this package, booleans,
+// integers and floats, arrays of these, byte arrays, byte slices, strings and embedded structs. Any
+// other type needs the option max=N and is encoded as msgpack. Fields tagged `uplink:"-"` are not
+// sent. The error names the field.
+func Compile[T any](rpc string, rateHz float64) (*Type[T], error) {
+	t, err := schema.Compile[T](rpc, rateHz)
 	if err != nil {
 		return nil, err
 	}
-	for i, f := range factors {
-		if f < -MaxPerTick || f > MaxPerTick {
-			return nil, fmt.Errorf("schema: %s: velocity of field %q: factor %d, want at most %d", s.rpc, out.velocities[i].Field, f, int64(MaxPerTick))
-		}
-		out.velocities[i].PerTick = f
-	}
-	return out, nil
+	return &Type[T]{t}, nil
 }
 
-// addVelocities computes the velocities of all fields, which are valid.
-func (s *Schema) addVelocities() {
-	for i := range s.fields {
-		f := &s.fields[i]
-		if f.Velocity == "" {
-			continue
-		}
-		v := Velocity{Field: f.Name, Of: f.Velocity}
-		perTick := s.field(f.Velocity).Resolution * f.VelocityScale / s.rate
-		if f.Kind == KindQuat {
-			v.PerTick = RadiansPerTick(perTick)
-		} else {
-			v.PerTick = StepsPerTick(perTick / f.Resolution)
-		}
-		s.velocities = append(s.velocities, v)
-	}
-}
+// Schema returns the schema of T.
+func (t *Type[T]) Schema() *Schema { return t.typ.Schema() }
+
+// Quantize quantizes v into f, a frame of the schema. If a field cannot hold its value, the error
+// is a [*RangeError], and the contents of f are then undefined. It allocates only for fields that
+// are encoded as msgpack.
+func (t *Type[T]) Quantize(f *Frame, v *T) error { return t.typ.Quantize(f, v) }
+
+// Restore writes the values of f to v. Byte slices are overwritten in place if their capacity
+// suffices, so repeated calls with the same v do not allocate for them. Changed strings and fields
+// that are encoded as msgpack are allocated.
+func (t *Type[T]) Restore(v *T, f *Frame) error { return t.typ.Restore(v, f) }

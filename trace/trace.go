@@ -12,8 +12,8 @@
 package trace
 
 import (
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Writer records frames as rows of a trace. Rows are buffered until Flush. After the first error

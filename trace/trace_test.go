@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	reader "github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/trace"
 )
 

@@ -23,9 +23,9 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/token"
 )
 

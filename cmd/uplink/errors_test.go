@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/sample"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // failure is a command line that fails with an exit code. want contains parts of standard error, in

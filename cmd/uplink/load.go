@@ -17,8 +17,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/capture"
 	"github.com/uplink-rpc/uplink/internal/privatefile"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 const schemaFlag = "schema"

@@ -24,12 +24,12 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/sample"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/tool"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 const (

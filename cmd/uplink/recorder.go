@@ -14,8 +14,8 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/privatefile"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // flushEvery is the interval of flushes. A killed process loses the rows since the last one.

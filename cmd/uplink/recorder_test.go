@@ -19,8 +19,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/capture"
 	"github.com/uplink-rpc/uplink/internal/record"
 	"github.com/uplink-rpc/uplink/internal/sample"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // fullDisk has room for so many bytes.

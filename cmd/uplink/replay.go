@@ -15,9 +15,9 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/session"
 )
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/sample"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // slice writes the first frames of a trace to a file of its own, to be played faster than it was

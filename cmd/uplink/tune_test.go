@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestTune: what it writes is a schema that the trace can be read by, and what it prints names each

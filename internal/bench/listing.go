@@ -5,7 +5,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Listed describes one frame of a scheme that run-length codes, as Config.List requests.

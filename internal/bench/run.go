@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Run runs the trace once per scheme. It returns the context's error if that is done.

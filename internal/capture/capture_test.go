@@ -23,8 +23,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/record"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 func TestMain(m *testing.M) { uplinktest.Main(m) }

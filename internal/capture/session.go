@@ -7,7 +7,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/record"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Session writes the records of one session. Each method sets the Player of its record. They are

@@ -16,7 +16,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/privatefile"
 	"github.com/uplink-rpc/uplink/internal/record"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Writer writes a capture. Its methods copy records to a queue, which a goroutine writes to files.

@@ -13,7 +13,7 @@ import (
 	"math"
 	"os"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 const (

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 func TestLoad(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // BindRequest asks the DS to bind an RPC. The client repeats it until it receives an answer.

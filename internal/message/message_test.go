@@ -11,10 +11,10 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/codec/msgpack"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 func testSchema(t *testing.T, fields ...schema.Field) *schema.Schema {

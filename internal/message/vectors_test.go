@@ -18,11 +18,11 @@ import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/repo"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/vectors"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/token"
 )
 

@@ -6,7 +6,7 @@ package pose
 import (
 	"math"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // MaxNumbers and MaxAngles are the maximum numbers of Pose.Numbers and Pose.Angles of a type.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // MaxSize is the maximum size of a record's tag and body in bytes: a prior, and room for numbers.

@@ -1,9 +1,9 @@
 package replication
 
 import (
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/versions"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // ParseFields parses the descriptions of fields in an offer. It returns the schema of these fields,

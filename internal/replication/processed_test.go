@@ -7,9 +7,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/fakeconn"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestProcessed compares what a client learns with what the server processed, and checks that the

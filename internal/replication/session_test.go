@@ -12,8 +12,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/internal/message"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 var update = flag.Bool("update", false, "write testdata/sessions/downstreams")

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/statesync"
 	"github.com/uplink-rpc/uplink/internal/versions"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )

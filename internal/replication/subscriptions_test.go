@@ -11,11 +11,11 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/fakeconn"
 	"github.com/uplink-rpc/uplink/internal/versions"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/session"
 )
 

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/cubes"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/statesync"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/fakeconn"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 func must(t testing.TB, err error) {

@@ -10,10 +10,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 func TestAckBytes(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/adaptive"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/ringcache"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // ackTracker holds the frames that an encoder sent and derives from acks which of them the decoder

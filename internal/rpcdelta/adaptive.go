@@ -8,7 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/packed"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // newCoder returns the coder of a codec. Frames refer to the last ring frames in known. Late

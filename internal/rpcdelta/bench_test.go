@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // walkMoves returns n consecutive calls of a player.

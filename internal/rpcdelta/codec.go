@@ -6,7 +6,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/adaptive"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Codec identifies a coding of the difference of two frames.

@@ -6,7 +6,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/cost"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/packed"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // payload holds the frames of one payload, each coded against the one before it.

@@ -7,8 +7,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/packed"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/seq"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // maxLate is the maximum number of newer payloads that may arrive before a payload that is still

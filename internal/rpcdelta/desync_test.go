@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // TestDesync verifies that the next hash detects a frame that was corrupted at one end, that no

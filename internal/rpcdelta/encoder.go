@@ -7,8 +7,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/adaptive"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/packed"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/ringcache"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Encoder encodes frames to payloads, each as the difference from a frame that the decoder is known

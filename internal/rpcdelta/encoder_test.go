@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // TestRejectedFrames verifies that a frame that cannot be sent is an error that names the problem,

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/schematest"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestHoldRedundancy verifies that redundancy counts payloads, not frames.

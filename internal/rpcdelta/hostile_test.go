@@ -12,10 +12,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/schematest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestImpossibleAcks verifies that acks of frames that were never sent and of epochs that were

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // TestDeltasOnCleanLinks verifies that all but the first frames are deltas if the rings cover the

@@ -7,7 +7,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/cost"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/packed"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // profiler is a profile that receives costs from a codec. The zero value ignores them.

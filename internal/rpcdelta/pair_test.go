@@ -9,8 +9,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/schematest"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // variant is a codec with its redundancy and prior.

@@ -2,7 +2,7 @@ package rpcdelta
 
 import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // payloadWriter writes payloads: it chooses the frames, the baseline and the header.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/adaptive"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/schematest"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestShorterIsSent verifies that a delta, with its header, is never larger than the frame without

@@ -2,7 +2,7 @@ package rpcdelta
 
 import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/cost"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Profile reports what the bits of payloads are spent on, summed over many payloads. [NewProfile]

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // TestRedundancyOverLinks verifies the delivery and the cost of redundancy, with held frames and

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // TestDecoderRestart verifies that a new decoder in the middle of a stream causes a reset, at any

@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/schematest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/vectors"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 const sessionDir = "../../testdata/sessions"

@@ -8,8 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/schematest"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // streamConfig describes a client, a server and the network between them.

@@ -3,7 +3,7 @@ package rpcdelta
 import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/adaptive"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/cost"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // urgency decides which frames must be sent without waiting for later ones. A frame is urgent if a

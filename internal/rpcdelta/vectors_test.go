@@ -10,9 +10,9 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/packed"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/seq"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/vectors"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // headerVector is a header.

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 var update = flag.Bool("update", false, "write the results that sessions in testdata should have")

@@ -7,7 +7,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/malformed"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // payloadCodec encodes or decodes the coded part of a payload. The same code does both, see

@@ -8,7 +8,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/lms"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // load loads the context of an object that is not at rest. index and base are its index and row in

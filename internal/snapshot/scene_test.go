@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 func testSchema(t testing.TB) *snapshot.Schema {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/codec/rowpack"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Limits of a schema.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/cubes"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // trainDistances are the distances to the baseline on which each model is trained, after the bare

@@ -6,8 +6,8 @@ import (
 	"math"
 
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/versions"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Type converts between values of the Go struct T and rows of the schema of its objects. Only

@@ -9,9 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // everything has fields of every kind.

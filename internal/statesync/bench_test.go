@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/cubes"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/statesync"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // cube is a recorded cube as a game would declare it.

@@ -9,8 +9,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
 	"github.com/uplink-rpc/uplink/internal/codec/rowpack"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Limits of a packet.

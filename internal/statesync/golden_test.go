@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/statesync"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/randomrow"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // updateLog is the content of a file of updates: the schema and the velocities, then each packet

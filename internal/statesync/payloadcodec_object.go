@@ -6,7 +6,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/codec/fixed"
 	"github.com/uplink-rpc/uplink/internal/codec/rangecoder"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // codeUpdate codes an update against base, or absolutely if base is nil, and stores it in to. At

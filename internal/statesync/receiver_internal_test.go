@@ -5,8 +5,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // forge encodes a keyframe with the given ids, in an order that no sender uses.

@@ -12,13 +12,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/statesync"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/sessions"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/steer"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // session sends n packets. It simulates with integers only, with the same result on every

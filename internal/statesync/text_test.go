@@ -10,10 +10,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/statesync"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/vectors"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // turretSchema returns a schema of angles with and without a velocity, and byte strings.

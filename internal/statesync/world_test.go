@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/statesync"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 func testSchema(t testing.TB) *snapshot.Schema {

@@ -7,9 +7,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/schematest"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // written returns a file with the given frames.

@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // MaxRow is the maximum size of a row in bytes, decompressed and including empty lines before it.

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 func wantError(t *testing.T, err error, want string) {

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/sample"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestRoundTrip writes and reads frames of random schemas.

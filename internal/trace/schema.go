@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/uplink-rpc/uplink/internal/privatefile"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // SchemaPath returns the path of the schema file of a trace: NAME.schema.json for NAME.csv or

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/uplink-rpc/uplink/internal/privatefile"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Writer records frames as rows of a trace. Rows are buffered until Flush. After the first error

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 func TestWriterText(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"bytes"
 	"math"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Move is the argument of an RPC with fields of most kinds.

@@ -3,7 +3,7 @@ package uplinktest
 import (
 	"math"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Pawn is a movement call with 20 components, typical of a shooter.

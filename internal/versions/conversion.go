@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // FieldError means that the values of a field of both schemas cannot be converted.

@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/session"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/internal/codec/bitio"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestGroupEncodings checks that a group is encoded at most eight times in a snapshot, whatever

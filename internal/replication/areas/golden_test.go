@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 var update = flag.Bool("update", false, "write testdata/*.session")

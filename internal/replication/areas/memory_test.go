@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/area"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // cubes are objects of 11 components in a grid of cells, and one client at an RTT of 12 ticks that

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/cost"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // frame codes one frame against its reference.

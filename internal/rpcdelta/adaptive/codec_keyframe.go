@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/cost"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // keyframe codes a frame without a reference by a static code. A group of numbers has the length of

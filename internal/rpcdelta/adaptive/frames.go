@@ -1,8 +1,8 @@
 package adaptive
 
 import (
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/ringcache"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Frames is a ring of accepted frames by sequence number. A frame takes its components, 16 bytes,

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/adaptive"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // TestGolden checks that the bytes of whole sessions are the same on every platform and in every

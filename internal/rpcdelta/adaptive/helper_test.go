@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/adaptive"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // vehicleFields is a frame of 20 components, as a vehicle may send.

@@ -2,7 +2,7 @@ package adaptive
 
 import (
 	"github.com/uplink-rpc/uplink/internal/codec/fnv"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // State is the learned state of one end of a stream: a function of the frames accepted since the

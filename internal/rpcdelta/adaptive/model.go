@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // MaxFrames is the maximum number of frames in a payload.

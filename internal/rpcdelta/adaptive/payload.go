@@ -2,7 +2,7 @@ package adaptive
 
 import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/cost"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Payload holds the frames of one payload and identifies their baseline.

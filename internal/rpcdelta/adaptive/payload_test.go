@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/adaptive"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // trainedEnd returns an end that has learned 200 random frames, and 210 frames.

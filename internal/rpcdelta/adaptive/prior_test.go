@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/adaptive"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/corpus"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // keyed returns the fields with keys, so that priors know them.

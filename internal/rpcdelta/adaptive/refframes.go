@@ -3,7 +3,7 @@ package adaptive
 import (
 	"encoding/binary"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // refFrames holds the frames that the prediction of one frame reads. A missing frame repeats its

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Recording is a stream to learn from: all its frames, in order.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/adaptive"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 func mustTrain(t testing.TB, cfg adaptive.Training, recs ...adaptive.Recording) *adaptive.Prior {

@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/fnv"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/cost"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/vectors"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // vectorSchemas have every kind of field and every family of predictions. The second one has angles

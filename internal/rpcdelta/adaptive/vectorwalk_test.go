@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // vectorWalk generates frames that move, in integers alone.

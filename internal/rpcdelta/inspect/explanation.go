@@ -1,6 +1,6 @@
 package inspect
 
-import "github.com/uplink-rpc/uplink/schema"
+import "github.com/uplink-rpc/uplink/internal/schema"
 
 // Explanation describes the parts of one payload, for people; see rpcdelta.Decoder.Explain.
 type Explanation struct {

@@ -2,7 +2,7 @@ package inspect
 
 import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/packed"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // FullBits returns the size in bits of a frame of schema s as a game engine sends it: numbers as

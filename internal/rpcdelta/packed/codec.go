@@ -4,8 +4,8 @@ import (
 	"math/bits"
 
 	"github.com/uplink-rpc/uplink/internal/codec/bitio"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/rle"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Codec codes single frames. It keeps no state between frames. Not safe for concurrent use.

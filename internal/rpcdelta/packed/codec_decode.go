@@ -2,8 +2,8 @@ package packed
 
 import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/rle"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Parse decodes all of src into cur, adding base unless base is nil. It rejects components that are

@@ -2,8 +2,8 @@ package packed
 
 import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/cost"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/rle"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Measure reports the cost of the parts of cur to m, coded as by Append, and returns the total in

@@ -8,7 +8,7 @@ import (
 	"math/bits"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/wire"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Maximum headers of groups, see [groupHeader]: for numbers within the default bounds, and for

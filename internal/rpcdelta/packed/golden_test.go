@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // goldens are small frames that were encoded by hand. Bits are listed in the order of the wire, low

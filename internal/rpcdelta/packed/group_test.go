@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // row is a row of the table: the size of a vector whose largest component is between two

@@ -3,7 +3,7 @@ package packed
 import (
 	"encoding/binary"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // plan is the layout of a field with the data that the codecs derive from it.

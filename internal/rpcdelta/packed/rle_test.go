@@ -6,8 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/schematest"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestCodecRoundTrip verifies that any frame of any schema is decoded unchanged, with and without a

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/adaptive"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Recording is a stream to train a prior on: all its frames, in order.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/internal/cubes"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Schema returns the schema of a recorded cube: orientation, position and whether it interacts.

@@ -4,8 +4,8 @@ package randomrow
 import (
 	"math/rand/v2"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Schema returns a schema of 1 to 6 fields of random classes and bounds.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/repo"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Session is a golden session.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/bench"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/lab/internal/peer"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 func load(t *testing.T, path string) *trace.Trace {

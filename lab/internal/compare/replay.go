@@ -8,8 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/bench"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/lab/internal/peer"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // replay runs a peer on the course of a link.

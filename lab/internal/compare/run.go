@@ -13,10 +13,10 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/bench"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/lab/internal/peer"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 type trial struct {

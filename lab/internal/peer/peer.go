@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/uplink-rpc/uplink/internal/codec/bitio"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Peer codes the frames of one schema. Its payloads have no header. Not safe for concurrent use.

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/uplink-rpc/uplink/internal/codec/bitio"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // quake is the delta of Quake 3's entity state, modeled on ioquake3's MSG_WriteDeltaEntity and

@@ -9,9 +9,9 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/lab/internal/worldbench"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Worlds returns the peers for snapshots of worlds. Sample contains snapshots to train them.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/cubes"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 type object struct{ pose interpolate.Pose }

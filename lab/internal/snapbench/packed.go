@@ -5,9 +5,9 @@ import (
 	"math"
 
 	"github.com/uplink-rpc/uplink/internal/cubes"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // packings are the rows of the table. Each row adds a technique to the rows above it.

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/bitio"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // packing selects the techniques of manual bit packing. Each technique requires the previous ones.

@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/internal/cubes"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 func packingOf(bits uint8) packing {

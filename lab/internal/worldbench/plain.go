@@ -7,8 +7,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 const (

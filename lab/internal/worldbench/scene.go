@@ -6,9 +6,9 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/cubes"
 	"github.com/uplink-rpc/uplink/internal/replication"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/cubeset"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Scene is a world that can be played any number of times. It also determines the view of each

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 

@@ -12,10 +12,10 @@ import (
 	"github.com/uplink-rpc/uplink/internal/bench"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // atDistance is a config without a link.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/bench"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // adaptive returns a config for the adaptive codec that measures no times. Its progress adds the

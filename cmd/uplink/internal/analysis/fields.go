@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // field is a field of a trace with the data that predictors need.

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Bill contains the bits per frame of a field.

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // features appends the features that predict component k of f at frame n: its past and its

@@ -7,8 +7,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/bench"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Names of the predictors.

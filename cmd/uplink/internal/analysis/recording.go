@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Recording is a trace with the values that were recorded.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Default is the limit of commands that read captures, in bytes. Including the reader, they use

@@ -11,7 +11,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/conformance/gopeer"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/conformance/protocol"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 

@@ -6,9 +6,9 @@ import (
 	"strconv"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/conformance/protocol"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/statesync"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // objects are objects that move at random.

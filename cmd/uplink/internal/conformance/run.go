@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/conformance/protocol"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/schematest"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Peer is the implementation under test.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/conformance/protocol"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // testValues quantizes and restores values: random ones, and ones at and beyond the limits.

@@ -15,8 +15,8 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/token"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Reporter measures a server.

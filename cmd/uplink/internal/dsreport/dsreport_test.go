@@ -13,8 +13,8 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/sample"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // field explains a field of frame i and returns its bits. place is the position of its numbers, or

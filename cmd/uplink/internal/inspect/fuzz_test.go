@@ -12,8 +12,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/capture"
 	"github.com/uplink-rpc/uplink/internal/record"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // FuzzRun inspects files whose records are whole, but say anything: one after the other, each after

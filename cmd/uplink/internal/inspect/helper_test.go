@@ -10,8 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/capture"
 	"github.com/uplink-rpc/uplink/internal/record"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // trained is a prior that is not the built-in one.

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Play contains the calls of one RPC in one session of a capture.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Bot is one player: a client, and the function that it calls at each of its turns.

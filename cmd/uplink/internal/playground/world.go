@@ -10,7 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 const (

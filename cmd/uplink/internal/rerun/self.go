@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/capture"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"

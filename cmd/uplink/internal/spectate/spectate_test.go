@@ -18,8 +18,8 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/budget"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 

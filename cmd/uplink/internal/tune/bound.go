@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Bound is the maximum permitted error of a field at the server: the distance of vectors, the

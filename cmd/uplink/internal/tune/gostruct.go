@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // GoStruct returns the declaration of a Go type for which schema.Compile returns s. Its comment

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Everything is the struct that TestGoStruct expects to be printed.

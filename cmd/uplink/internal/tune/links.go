@@ -8,7 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Link is a field with another field that seems to be its rate of change.

@@ -12,7 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/internal/bench"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 // Config contains the requirements, and the link with its ack rate.

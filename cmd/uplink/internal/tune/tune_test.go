@@ -15,10 +15,10 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/analysis"
 	"github.com/uplink-rpc/uplink/internal/codec/quat"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // TestTighten: whatever the values, they are within the bound; and the next coarser step would not

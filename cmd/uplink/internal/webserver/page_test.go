@@ -16,11 +16,11 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/browser"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/conformance/protocol"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
 type encoder struct {

@@ -14,9 +14,9 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/conformance/protocol"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/statesync"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // Faults are the names of all faults. Each is the name of the row of a report that detects it.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/replication/areas"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/statesync"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 var classes = []string{"number", "angle", "quat", "integer", "bytes"} // by schema.Class

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/rogue"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
-	"github.com/uplink-rpc/uplink/schema"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )

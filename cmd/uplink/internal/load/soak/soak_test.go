@@ -10,9 +10,9 @@ import (
 
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/sample"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/schema"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/schema"
 )
 
 // verifier compares decoded frames with the bots' traces. A bot starts at an unknown row, and its
