@@ -6,7 +6,7 @@ namespace Uplink
 {
     static class NativeLoop
     {
-        [DllImport(Native.Library)] internal static extern int uplink_client_next_call(IntPtr c, int rpc, out ulong session, out ulong sequence);
+        [DllImport(Native.Library)] internal static extern int uplink_client_next_call(UplinkClient c, int rpc, out ulong session, out ulong sequence);
     }
 
     /// <summary> Runs the ticks of a client that predicts its player: it gets inputs from the game, calls an
@@ -78,11 +78,12 @@ namespace Uplink
         /// error.</summary>
         public ulong Unsent { get; private set; }
 
-        /// <summary> Runs the ticks that are due at now, and sets due to the time at which the next one is
-        /// due. Call it once per drawn frame, with UplinkClient.Now. It runs missed ticks at once; if it is
-        /// more than MaxCatchUp late, it skips them. It ends at the first error of UplinkClient.Call or
-        /// exception of a function of the game; the loop remains usable. </summary>
-        public Error Advance(ulong now, out ulong due)
+        /// <summary>
+        /// Runs the ticks that are due at now, and returns when the next one is due. Call it once in each frame drawn, with
+        /// UplinkClient.Now. Missed ticks run at once, or are skipped if it is more than MaxCatchUp late. It ends at the first error of
+        /// UplinkClient.Call, or exception of the functions of the game; the loop remains usable.
+        /// </summary>
+        public UplinkError Advance(ulong now, out ulong due)
         {
             if (!started || now > next + MaxCatchUp)
             {
@@ -90,37 +91,37 @@ namespace Uplink
                 next = now;
                 started = true;
             }
-            Error e = Error.Ok;
-            while (next <= now && e == Error.Ok)
+            UplinkError e = UplinkError.Ok;
+            while (next <= now && e == UplinkError.Ok)
             {
                 ulong at = next;
                 next += (ulong)(interval / client.Pace(rpc).Rate);
                 e = Run(at);
-                if (e == Error.Closed) e = Error.Ok;
+                if (e == UplinkError.Closed) e = UplinkError.Ok;
             }
             due = next;
             return e;
         }
 
-        /// <summary> Corrects the prediction with a state of the player's object in the newest message of a
-        /// world, and that message's tick. A state whose tick is not later than that of the last state has no
-        /// effect. If the key differs from that of the last state, for example after a respawn, or if the
-        /// session is new, the change is neither counted as a correction nor reported. Invalid: the messages
-        /// do not contain the number of processed calls of the RPC, because the server does not register it
-        /// with ds.ForPrediction. </summary>
-        public Error Correct(World world, ulong stateTick, uint objectKey, TState state)
+        /// <summary>
+        /// Corrects the prediction by a state of the player's object in the newest message of a world, with its tick. A state of the
+        /// same tick as the last one, or of an earlier one, has no effect. If the key differs from that of the last state, as after a
+        /// respawn, or if the session is a new one, the change is neither counted as a correction nor reported.
+        /// Invalid: messages arrive, but none tells which inputs it contains: the server does not register the RPC with ds.ForPrediction.
+        /// </summary>
+        public UplinkError Correct(ClientWorld world, ulong stateTick, uint objectKey, TState state)
         {
             ulong current, sequence, processed;
-            if (NativeLoop.uplink_client_next_call(client.Pointer, rpc, out current, out sequence) == 0) return Error.Ok;
+            if (NativeLoop.uplink_client_next_call(client, rpc, out current, out sequence) == 0) return UplinkError.Ok;
             if (current != session) Begin(current);
-            if (Known && stateTick <= tick) return Error.Ok;
-            if (!world.Processed(rpc, out processed)) return !Known && Stats.Dropped > dropped ? Error.Invalid : Error.Ok;
+            if (Known && stateTick <= tick) return UplinkError.Ok;
+            if (!world.Processed(rpc, out processed)) return !Known && Stats.Dropped > dropped ? UplinkError.Invalid : UplinkError.Ok;
             if (Known && objectKey == key) predictor.Correct(processed, state);
             else predictor.Place(processed, state);
             tick = stateTick;
             key = objectKey;
             Known = true;
-            return Error.Ok;
+            return UplinkError.Ok;
         }
 
         void Begin(ulong current)
@@ -131,16 +132,16 @@ namespace Uplink
             predictor.Reset(predictor.State);
         }
 
-        Error Run(ulong at)
+        UplinkError Run(ulong at)
         {
             ulong current, sequence;
-            Unsent++; // reverted when the input was sent
-            if (NativeLoop.uplink_client_next_call(client.Pointer, rpc, out current, out sequence) == 0) return Error.Closed;
+            Unsent++; // until the input is sent
+            if (NativeLoop.uplink_client_next_call(client, rpc, out current, out sequence) == 0) return UplinkError.Closed;
             if (current != session) Begin(current);
             TInput value = input(at, sequence);
             pack(ref value, frame);
-            Error e = client.Call(rpc, frame);
-            if (e != Error.Ok) return e;
+            UplinkError e = client.Call(rpc, frame);
+            if (e != UplinkError.Ok) return e;
             unpack(frame, ref value);
             Unsent--;
             return predictor.Apply(sequence, value);

@@ -6,34 +6,54 @@ using System.Runtime.InteropServices;
 
 namespace Uplink
 {
-    /// <summary>Lists objects of one type by ascending id. It is a view of memory that belongs to the object
-    /// whose method returned it.</summary>
-    [StructLayout(LayoutKind.Sequential)]
+    /// <summary>Objects of one type, by ascending id. They are a view of the memory of what returned them: use after the next change of that throws an InvalidOperationException.</summary>
     public struct Objects
     {
-        internal UIntPtr n, components;
-        internal IntPtr objects, rows, ages;
+        internal NativeObjects.View View;
+        readonly Handle owner;
+        readonly int changes;
 
-        public int Count { get { return (int)n; } }
-        public int Components { get { return (int)components; } }
+        internal Objects(Handle owner, NativeObjects.View view)
+        {
+            this.owner = owner;
+            changes = owner == null ? 0 : owner.Changes;
+            View = view;
+        }
 
-        public int Id(int i) { return (ushort)Marshal.ReadInt16(objects, 4 * Checked(i)); }
+        public int Count { get { return (int)View.n; } }
+        public int Components { get { return (int)View.components; } }
 
-        /// <summary>The generation of object i. The same id with another generation is another
-        /// object.</summary>
-        public int Generation(int i) { return Marshal.ReadByte(objects, 4 * Checked(i) + 2); }
+        public int Id(int i) { return Kept((ushort)Marshal.ReadInt16(View.objects, 4 * Checked(i))); }
 
-        /// <summary>The age of the state of object i relative to the snapshot, in ticks, or in snapshots if
-        /// the Objects come from an AreaDecoder. Always 0 without areas.</summary>
-        public long Age(int i) { return ages == IntPtr.Zero ? 0 : Marshal.ReadInt64(ages, 8 * Checked(i)); }
+        /// <summary>An id whose generation changed is another object.</summary>
+        public int Generation(int i) { return Kept(Marshal.ReadByte(View.objects, 4 * Checked(i) + 2)); }
+
+        /// <summary>By how many ticks object i is older than the snapshot; of an AreaDecoder, by how many
+        /// snapshots. Always 0 without areas.</summary>
+        public long Age(int i)
+        {
+            Checked(i);
+            return View.ages == IntPtr.Zero ? 0 : Kept(Marshal.ReadInt64(View.ages, 8 * i));
+        }
 
         /// <summary>Copies the integers of object i to an array with Components elements.</summary>
-        public void Row(int i, int[] to) { Marshal.Copy(RowPointer(i), to, 0, Components); }
+        public void Row(int i, int[] to)
+        {
+            Marshal.Copy(RowPointer(i), to, 0, Components);
+            GC.KeepAlive(owner);
+        }
 
-        internal IntPtr RowPointer(int i) { return IntPtr.Add(rows, 4 * Components * Checked(i)); }
+        internal IntPtr RowPointer(int i) { return IntPtr.Add(View.rows, 4 * Components * Checked(i)); }
+
+        T Kept<T>(T value)
+        {
+            GC.KeepAlive(owner);
+            return value;
+        }
 
         int Checked(int i)
         {
+            if (owner != null) owner.CheckView(changes);
             if (i < 0 || i >= Count) throw new ArgumentOutOfRangeException("i");
             return i;
         }
@@ -43,8 +63,9 @@ namespace Uplink
 
     /// <summary>A field of the rows of an ObjectType without a schema.</summary>
     [StructLayout(LayoutKind.Sequential)]
-    public struct ObjectField
+    public struct RowField
     {
+        internal uint structSize;
         public ObjectClass Class;
         public int Components, Lo, Hi;
     }
@@ -68,25 +89,26 @@ namespace Uplink
     [StructLayout(LayoutKind.Sequential)]
     public struct InterpolatorStats
     {
+        internal uint structSize;
         public ulong Added, Late, Duplicate, Restarts, Hitches, Starved, Delay;
     }
 
-    public struct Vector
+    public struct Vector3d
     {
         public double X, Y, Z;
     }
 
-    public struct Quaternion
+    public struct Quaterniond
     {
         public double X, Y, Z, W;
     }
 
     /// <summary>The part of an object that is interpolated.</summary>
     [StructLayout(LayoutKind.Sequential)]
-    public struct Pose
+    public struct ObjectPose
     {
-        public Vector Position, Velocity;
-        public Quaternion Orientation;
+        public Vector3d Position, Velocity;
+        public Quaterniond Orientation;
         public uint Teleports;
         /// <summary>The angles of the orientation and then those of the blended fields, at most 4, in
         /// degrees. They are interpolated along the shorter arc.</summary>
@@ -127,39 +149,49 @@ namespace Uplink
         }
     }
 
-    /// <summary>A world at one time, valid until the next call of a method of its owner.</summary>
-    [StructLayout(LayoutKind.Sequential)]
+    /// <summary>A world at one time, valid until the next sample of its type, and until the next change of its owner.</summary>
     public struct Sample
     {
         const int PoseSize = 184;
 
-        ulong time;
-        int starved, reserved;
-        Objects objects;
-        IntPtr poses;
+        readonly NativeObjects.NativeSample sample;
+        readonly Objects objects;
+        readonly Handle owner;
+        readonly int changes;
 
-        /// <summary>The server time in ns.</summary>
-        public ulong Time { get { return time; } }
+        internal Sample(Handle owner, ref NativeObjects.NativeSample s)
+        {
+            this.owner = owner;
+            changes = owner.Changes;
+            sample = s;
+            objects = new Objects(owner, s.objects);
+        }
 
-        /// <summary>True if Time is later than the newest snapshot.</summary>
-        public bool Starved { get { return starved != 0; } }
+        /// <summary>Of the server, in ns.</summary>
+        public ulong Time { get { return sample.time; } }
+
+        /// <summary>Whether the time is after the newest snapshot.</summary>
+        public bool Starved { get { return sample.starved != 0; } }
 
         /// <summary>The objects of the newest snapshot that is not after Time, for fields that are not
         /// interpolated.</summary>
         public Objects Objects { get { return objects; } }
 
         /// <summary>The pose of object i.</summary>
-        public Pose Pose(int i)
+        public ObjectPose Pose(int i)
         {
+            owner.CheckView(changes);
             if (i < 0 || i >= objects.Count) throw new ArgumentOutOfRangeException("i");
-            IntPtr at = IntPtr.Add(poses, PoseSize * i);
-            return new Pose
+            IntPtr at = IntPtr.Add(sample.poses, PoseSize * i);
+            var pose = new ObjectPose
             {
-                Position = new Vector { X = Real(at, 0), Y = Real(at, 1), Z = Real(at, 2) },
-                Velocity = new Vector { X = Real(at, 3), Y = Real(at, 4), Z = Real(at, 5) },
-                Orientation = new Quaternion { X = Real(at, 6), Y = Real(at, 7), Z = Real(at, 8), W = Real(at, 9) },
+                Position = new Vector3d { X = Real(at, 0), Y = Real(at, 1), Z = Real(at, 2) },
+                Velocity = new Vector3d { X = Real(at, 3), Y = Real(at, 4), Z = Real(at, 5) },
+                Orientation = new Quaterniond { X = Real(at, 6), Y = Real(at, 7), Z = Real(at, 8), W = Real(at, 9) },
                 Teleports = (uint)Marshal.ReadInt32(at, 80), Angles = Four(at, 11), Numbers = new Numbers { First = Four(at, 15), Last = Four(at, 19) }
             };
+            GC.KeepAlive(owner);
+            return pose;
         }
 
         static Angles Four(IntPtr at, int i) { return new Angles { A = Real(at, i), B = Real(at, i + 1), C = Real(at, i + 2), D = Real(at, i + 3) }; }
@@ -170,8 +202,31 @@ namespace Uplink
     static class NativeObjects
     {
         [StructLayout(LayoutKind.Sequential)]
+        internal struct View
+        {
+            public uint struct_size;
+            public UIntPtr n, components;
+            public IntPtr objects, rows, ages;
+
+            internal static View Empty { get { return new View { struct_size = Layout<View>.Size }; } }
+        }
+
+        [StructLayout(LayoutKind.Sequential)]
+        internal struct NativeSample
+        {
+            public uint struct_size;
+            public int starved;
+            public ulong time;
+            public View objects;
+            public IntPtr poses;
+
+            internal static NativeSample Empty { get { return new NativeSample { struct_size = Layout<NativeSample>.Size }; } }
+        }
+
+        [StructLayout(LayoutKind.Sequential)]
         internal struct Config
         {
+            public uint struct_size;
             public ulong interval;
             public int method, adaptive;
             public IntPtr position, velocity, orientation, teleports;
@@ -184,42 +239,43 @@ namespace Uplink
         [StructLayout(LayoutKind.Sequential)]
         internal struct Info
         {
+            public uint struct_size;
             public int number, distance;
         }
 
-        [DllImport(Native.Library)] internal static extern int uplink_object_type_create(IntPtr a, IntPtr schema, out IntPtr type);
-        [DllImport(Native.Library)] internal static extern int uplink_object_type_of_fields(IntPtr a, [In] ObjectField[] fields, UIntPtr n, out IntPtr type);
+        [DllImport(Native.Library)] internal static extern int uplink_object_type_create(IntPtr a, Schema s, out IntPtr type);
+        [DllImport(Native.Library)] internal static extern int uplink_object_type_of_fields(IntPtr a, [In] RowField[] fields, UIntPtr n, out IntPtr type);
         [DllImport(Native.Library)] internal static extern void uplink_object_type_destroy(IntPtr t);
-        [DllImport(Native.Library)] internal static extern UIntPtr uplink_object_type_components(IntPtr t);
-        [DllImport(Native.Library)] internal static extern int uplink_object_type_restore(IntPtr t, IntPtr row, IntPtr frame);
+        [DllImport(Native.Library)] internal static extern UIntPtr uplink_object_type_components(ObjectType t);
+        [DllImport(Native.Library)] internal static extern int uplink_object_type_restore(ObjectType t, IntPtr row, Frame f);
         [DllImport(Native.Library)]
-        internal static extern int uplink_snapshot_decoder_create(IntPtr a, IntPtr type, [In] byte[] initial, UIntPtr n, UIntPtr maxObjects, out IntPtr decoder);
+        internal static extern int uplink_snapshot_decoder_create(IntPtr a, ObjectType t, [In] byte[] initial, UIntPtr n, UIntPtr maxObjects, out IntPtr decoder);
         [DllImport(Native.Library)] internal static extern void uplink_snapshot_decoder_destroy(IntPtr d);
         [DllImport(Native.Library)]
-        internal static extern int uplink_snapshot_decoder_decode(IntPtr d, [In] byte[] payload, UIntPtr n, out Info info, out Objects objects);
-        [DllImport(Native.Library)] internal static extern UIntPtr uplink_snapshot_decoder_ack(IntPtr d, [Out] byte[] to);
+        internal static extern int uplink_snapshot_decoder_decode(SnapshotDecoder d, [In] byte[] payload, UIntPtr n, ref Info info, ref View objects);
+        [DllImport(Native.Library)] internal static extern UIntPtr uplink_snapshot_decoder_ack(SnapshotDecoder d, [Out] byte[] to);
         [DllImport(Native.Library)]
         internal static extern int uplink_area_decoder_create(IntPtr a, [In] IntPtr[] types, UIntPtr n, UIntPtr maxObjects, out IntPtr decoder);
         [DllImport(Native.Library)] internal static extern void uplink_area_decoder_destroy(IntPtr d);
-        [DllImport(Native.Library)] internal static extern int uplink_area_decoder_decode(IntPtr d, [In] byte[] message, UIntPtr n, out Info info);
-        [DllImport(Native.Library)] internal static extern void uplink_area_decoder_shown(IntPtr d, UIntPtr type, out Objects objects);
-        [DllImport(Native.Library)] internal static extern UIntPtr uplink_area_decoder_ack(IntPtr d, [Out] byte[] to);
+        [DllImport(Native.Library)] internal static extern int uplink_area_decoder_decode(AreaDecoder d, [In] byte[] message, UIntPtr n, ref Info info);
+        [DllImport(Native.Library)] internal static extern void uplink_area_decoder_shown(AreaDecoder d, UIntPtr type, ref View objects);
+        [DllImport(Native.Library)] internal static extern UIntPtr uplink_area_decoder_ack(AreaDecoder d, [Out] byte[] to);
         [DllImport(Native.Library)]
-        internal static extern int uplink_interpolation_problem(IntPtr schema, ref Config c, [Out] byte[] to, UIntPtr capacity);
-        [DllImport(Native.Library)] internal static extern int uplink_interpolator_create(IntPtr a, IntPtr type, ref Config c, out IntPtr interpolator);
+        internal static extern int uplink_interpolation_problem(Schema s, ref Config c, [Out] byte[] to, UIntPtr capacity);
+        [DllImport(Native.Library)] internal static extern int uplink_interpolator_create(IntPtr a, ObjectType t, ref Config c, out IntPtr interpolator);
         [DllImport(Native.Library)]
         internal static extern int uplink_smoother_create(IntPtr a, ref Smoothing s, out IntPtr problem, out IntPtr smoother);
         [DllImport(Native.Library)] internal static extern void uplink_smoother_destroy(IntPtr s);
-        [DllImport(Native.Library)] internal static extern void uplink_smoother_correct(IntPtr s, ref Pose from, ref Pose to);
-        [DllImport(Native.Library)] internal static extern void uplink_smoother_reset(IntPtr s);
-        [DllImport(Native.Library)] internal static extern void uplink_smoother_step(IntPtr s, double seconds);
-        [DllImport(Native.Library)] internal static extern int uplink_smoother_settled(IntPtr s);
-        [DllImport(Native.Library)] internal static extern void uplink_smoother_drawn(IntPtr s, ref Pose p, out Pose drawn);
+        [DllImport(Native.Library)] internal static extern void uplink_smoother_correct(Smoother s, ref ObjectPose from, ref ObjectPose to);
+        [DllImport(Native.Library)] internal static extern void uplink_smoother_reset(Smoother s);
+        [DllImport(Native.Library)] internal static extern void uplink_smoother_step(Smoother s, double seconds);
+        [DllImport(Native.Library)] internal static extern int uplink_smoother_settled(Smoother s);
+        [DllImport(Native.Library)] internal static extern void uplink_smoother_drawn(Smoother s, ref ObjectPose p, out ObjectPose drawn);
         [DllImport(Native.Library)] internal static extern void uplink_interpolator_destroy(IntPtr i);
-        [DllImport(Native.Library)] internal static extern int uplink_interpolator_add(IntPtr i, ulong now, ulong time, ref Objects objects);
-        [DllImport(Native.Library)] internal static extern int uplink_interpolator_sample(IntPtr i, ulong now, out Sample s);
-        [DllImport(Native.Library)] internal static extern void uplink_interpolator_reset(IntPtr i);
-        [DllImport(Native.Library)] internal static extern void uplink_interpolator_get_stats(IntPtr i, out InterpolatorStats s);
+        [DllImport(Native.Library)] internal static extern int uplink_interpolator_add(Interpolator i, ulong now, ulong time, ref View objects);
+        [DllImport(Native.Library)] internal static extern int uplink_interpolator_sample(Interpolator i, ulong now, ref NativeSample s);
+        [DllImport(Native.Library)] internal static extern void uplink_interpolator_reset(Interpolator i);
+        [DllImport(Native.Library)] internal static extern void uplink_interpolator_get_stats(Interpolator i, ref InterpolatorStats s);
 
         static IntPtr Blended(InterpolatorConfig c, int i, Texts texts)
         {
@@ -227,8 +283,8 @@ namespace Uplink
             return texts.Add(c.Blended != null && i < c.Blended.Length ? c.Blended[i] : null);
         }
 
-        /// Throws if a field does not exist or has the wrong kind. The message names the possible fields.
-        internal static void Check(IntPtr schema, ref Config c)
+        /// Throws if a field cannot be meant: the message tells which are possible.
+        internal static void Check(Schema schema, ref Config c)
         {
             var text = new byte[512];
             if (uplink_interpolation_problem(schema, ref c, text, Native.Size(text.Length)) == 0) return;
@@ -239,7 +295,7 @@ namespace Uplink
         {
             return new Config
             {
-                interval = c.Interval, method = (int)c.Method, adaptive = c.Adaptive ? 1 : 0, position = texts.Add(c.Position),
+                struct_size = Layout<Config>.Size, interval = c.Interval, method = (int)c.Method, adaptive = c.Adaptive ? 1 : 0, position = texts.Add(c.Position),
                 velocity = texts.Add(c.Velocity), orientation = texts.Add(c.Orientation), teleports = texts.Add(c.Teleports),
                 blended0 = Blended(c, 0, texts), blended1 = Blended(c, 1, texts), blended2 = Blended(c, 2, texts), blended3 = Blended(c, 3, texts),
                 blended4 = Blended(c, 4, texts), blended5 = Blended(c, 5, texts), blended6 = Blended(c, 6, texts), blended7 = Blended(c, 7, texts), delay = c.Delay,
@@ -248,30 +304,34 @@ namespace Uplink
         }
     }
 
-    /// <summary>Describes the rows of objects, for decoders and interpolators, which it must
-    /// outlive.</summary>
+    /// <summary>The rows of objects, for decoders and interpolators over a connection of the program.</summary>
     public sealed class ObjectType : Handle
     {
         internal readonly Schema Schema;
 
         public ObjectType(Schema schema)
         {
+            IntPtr pointer;
+            UplinkException.Check(NativeObjects.uplink_object_type_create(IntPtr.Zero, schema, out pointer), "object type");
+            Created(pointer, schema);
             Schema = schema;
-            UplinkException.Check(NativeObjects.uplink_object_type_create(IntPtr.Zero, schema.Pointer, out Pointer), "object type");
         }
 
-        /// <summary>Creates a type without a schema.</summary>
-        public ObjectType(params ObjectField[] fields)
+        /// <summary>A type without a schema.</summary>
+        public ObjectType(params RowField[] fields)
         {
-            UplinkException.Check(NativeObjects.uplink_object_type_of_fields(IntPtr.Zero, fields, Native.Size(fields.Length), out Pointer), "object type");
+            for (int i = 0; i < fields.Length; i++) fields[i].structSize = Layout<RowField>.Size;
+            IntPtr pointer;
+            UplinkException.Check(NativeObjects.uplink_object_type_of_fields(IntPtr.Zero, fields, Native.Size(fields.Length), out pointer), "object type");
+            Created(pointer);
         }
 
-        public int Components { get { return (int)NativeObjects.uplink_object_type_components(Pointer); } }
+        public int Components { get { return (int)NativeObjects.uplink_object_type_components(this); } }
 
         /// <summary>Sets a frame of the schema to object i.</summary>
         public void Get(Objects objects, int i, Frame frame)
         {
-            UplinkException.Check(NativeObjects.uplink_object_type_restore(Pointer, objects.RowPointer(i), frame.Pointer), "object " + i);
+            UplinkException.Check(NativeObjects.uplink_object_type_restore(this, objects.RowPointer(i), frame), "object", i);
         }
 
         internal override void Destroy(IntPtr pointer) { NativeObjects.uplink_object_type_destroy(pointer); }
@@ -284,22 +344,25 @@ namespace Uplink
         public SnapshotDecoder(ObjectType type, byte[] initial = null, int maxObjects = 0)
         {
             UIntPtr n = Native.Size(initial == null ? 0 : initial.Length);
-            UplinkException.Check(NativeObjects.uplink_snapshot_decoder_create(IntPtr.Zero, type.Pointer, initial, n, Native.Size(maxObjects), out Pointer), "decoder");
+            IntPtr pointer;
+            UplinkException.Check(NativeObjects.uplink_snapshot_decoder_create(IntPtr.Zero, type, initial, n, Native.Size(maxObjects), out pointer), "decoder");
+            Created(pointer, type);
         }
 
-        /// <summary>Decodes a payload. number is the low 16 bits of the snapshot's number. Errors are normal
-        /// on a lossy path.</summary>
-        public Error Decode(byte[] payload, int size, out int number, out Objects objects)
+        /// <summary>number has the low bits of the snapshot's number. Errors are normal on a lossy path. objects are valid until the next Decode.</summary>
+        public UplinkError Decode(byte[] payload, int size, out int number, out Objects objects)
         {
-            NativeObjects.Info info;
-            int e = NativeObjects.uplink_snapshot_decoder_decode(Pointer, payload, Native.Size(size), out info, out objects);
+            var info = new NativeObjects.Info { struct_size = Layout<NativeObjects.Info>.Size };
+            NativeObjects.View view = NativeObjects.View.Empty;
+            Changes++;
+            int e = NativeObjects.uplink_snapshot_decoder_decode(this, payload, Native.Size(payload, size), ref info, ref view);
             number = info.number;
-            return (Error)e;
+            objects = new Objects(this, view);
+            return (UplinkError)e;
         }
 
-        /// <summary>Writes an ack to the array to, which has Decoder.MaxAck bytes, and returns its
-        /// size.</summary>
-        public int Ack(byte[] to) { return (int)NativeObjects.uplink_snapshot_decoder_ack(Pointer, to); }
+        /// <summary>Writes an ack to to, which has RpcDecoder.MaxAck bytes, and returns its size.</summary>
+        public int Ack(byte[] to) { return (int)NativeObjects.uplink_snapshot_decoder_ack(this, Native.Room(to, RpcDecoder.MaxAck)); }
 
         internal override void Destroy(IntPtr pointer) { NativeObjects.uplink_snapshot_decoder_destroy(pointer); }
     }
@@ -310,26 +373,30 @@ namespace Uplink
         public AreaDecoder(ObjectType[] types, int maxObjects = 0)
         {
             IntPtr[] pointers = Array.ConvertAll(types, t => t.Pointer);
-            UplinkException.Check(NativeObjects.uplink_area_decoder_create(IntPtr.Zero, pointers, Native.Size(types.Length), Native.Size(maxObjects), out Pointer), "decoder");
+            IntPtr pointer;
+            UplinkException.Check(NativeObjects.uplink_area_decoder_create(IntPtr.Zero, pointers, Native.Size(types.Length), Native.Size(maxObjects), out pointer), "decoder");
+            Created(pointer);
+            foreach (ObjectType t in types) Keep(t);
         }
 
-        public Error Decode(byte[] message, int size, out int number)
+        public UplinkError Decode(byte[] message, int size, out int number)
         {
-            NativeObjects.Info info;
-            int e = NativeObjects.uplink_area_decoder_decode(Pointer, message, Native.Size(size), out info);
+            var info = new NativeObjects.Info { struct_size = Layout<NativeObjects.Info>.Size };
+            Changes++;
+            int e = NativeObjects.uplink_area_decoder_decode(this, message, Native.Size(message, size), ref info);
             number = info.number;
-            return (Error)e;
+            return (UplinkError)e;
         }
 
-        /// <summary>The objects of a type in the message that was decoded last.</summary>
+        /// <summary>The objects of a type that the message shows that was decoded last, valid until the next Decode.</summary>
         public Objects Shown(int type)
         {
-            Objects o;
-            NativeObjects.uplink_area_decoder_shown(Pointer, Native.Size(type), out o);
-            return o;
+            NativeObjects.View view = NativeObjects.View.Empty;
+            NativeObjects.uplink_area_decoder_shown(this, Native.Size(type), ref view);
+            return new Objects(this, view);
         }
 
-        public int Ack(byte[] to) { return (int)NativeObjects.uplink_area_decoder_ack(Pointer, to); }
+        public int Ack(byte[] to) { return (int)NativeObjects.uplink_area_decoder_ack(this, Native.Room(to, RpcDecoder.MaxAck)); }
 
         internal override void Destroy(IntPtr pointer) { NativeObjects.uplink_area_decoder_destroy(pointer); }
     }
@@ -345,27 +412,42 @@ namespace Uplink
             using (var texts = new Texts())
             {
                 NativeObjects.Config c = NativeObjects.Of(config, texts);
-                if (type.Schema != null) NativeObjects.Check(type.Schema.Pointer, ref c);
-                UplinkException.Check(NativeObjects.uplink_interpolator_create(IntPtr.Zero, type.Pointer, ref c, out Pointer), "interpolator");
+                if (type.Schema != null) NativeObjects.Check(type.Schema, ref c);
+                IntPtr pointer;
+                UplinkException.Check(NativeObjects.uplink_interpolator_create(IntPtr.Zero, type, ref c, out pointer), "interpolator");
+                Created(pointer, type);
             }
         }
 
-        /// <summary>Adds a snapshot with the server time time that was received at now. Duplicate and Stale
-        /// mean that it was added before or is too old, which is normal on a lossy path.</summary>
-        public Error Add(ulong now, ulong time, Objects objects) { return (Error)NativeObjects.uplink_interpolator_add(Pointer, now, time, ref objects); }
+        /// <summary>Adds a snapshot of a server's time, which arrived at now. Duplicate, Stale: it is not needed.</summary>
+        public UplinkError Add(ulong now, ulong time, Objects objects)
+        {
+            Changes++;
+            return (UplinkError)NativeObjects.uplink_interpolator_add(this, now, time, ref objects.View);
+        }
 
-        /// <summary>Sets s to the objects to show at now. It returns false before the first
-        /// snapshot.</summary>
-        public bool Sample(ulong now, out Sample s) { return NativeObjects.uplink_interpolator_sample(Pointer, now, out s) != 0; }
+        /// <summary>What to show at now. It returns false before the first snapshot.</summary>
+        public bool Sample(ulong now, out Sample s)
+        {
+            NativeObjects.NativeSample sample = NativeObjects.NativeSample.Empty;
+            Changes++;
+            bool any = NativeObjects.uplink_interpolator_sample(this, now, ref sample) != 0;
+            s = new Sample(this, ref sample);
+            return any;
+        }
 
-        public void Reset() { NativeObjects.uplink_interpolator_reset(Pointer); }
+        public void Reset()
+        {
+            Changes++;
+            NativeObjects.uplink_interpolator_reset(this);
+        }
 
         public InterpolatorStats Stats
         {
             get
             {
-                InterpolatorStats s;
-                NativeObjects.uplink_interpolator_get_stats(Pointer, out s);
+                var s = new InterpolatorStats { structSize = Layout<InterpolatorStats>.Size };
+                NativeObjects.uplink_interpolator_get_stats(this, ref s);
                 return s;
             }
         }
@@ -378,6 +460,7 @@ namespace Uplink
     [StructLayout(LayoutKind.Sequential)]
     public struct Smoothing
     {
+        internal uint structSize;
         public double Slow, Fast, SmallError, LargeError, SmallTurn, LargeTurn, Snap;
     }
 
@@ -387,30 +470,30 @@ namespace Uplink
     {
         public Smoother(Smoothing config = default(Smoothing))
         {
-            IntPtr problem;
-            int e = NativeObjects.uplink_smoother_create(IntPtr.Zero, ref config, out problem, out Pointer);
+            IntPtr problem, pointer;
+            config.structSize = Layout<Smoothing>.Size;
+            int e = NativeObjects.uplink_smoother_create(IntPtr.Zero, ref config, out problem, out pointer);
             if (problem != IntPtr.Zero) throw new ArgumentException("smoothing: out of range: " + Marshal.PtrToStringAnsi(problem));
             UplinkException.Check(e, "smoother");
+            Created(pointer);
         }
 
-        /// <summary>Records that a correction changed the simulated pose. The drawn pose stays where it is,
-        /// unless its distance from the new pose is Smoothing.Snap or more: then it jumps to the new
-        /// pose.</summary>
-        public void Correct(Pose from, Pose to) { NativeObjects.uplink_smoother_correct(Pointer, ref from, ref to); }
+        /// <summary>A correction changed the simulated pose. The drawn pose does not change, unless it is far from the new one: then it jumps there.</summary>
+        public void Correct(ObjectPose from, ObjectPose to) { NativeObjects.uplink_smoother_correct(this, ref from, ref to); }
 
-        public void Reset() { NativeObjects.uplink_smoother_reset(Pointer); }
+        public void Reset() { NativeObjects.uplink_smoother_reset(this); }
 
-        /// <summary>Advances the time. The result does not depend on the frame rate.</summary>
-        public void Step(double seconds) { NativeObjects.uplink_smoother_step(Pointer, seconds); }
+        /// <summary>Advances time, at any frame rate.</summary>
+        public void Step(double seconds) { NativeObjects.uplink_smoother_step(this, seconds); }
 
-        /// <summary>True if the drawn pose is the simulated pose.</summary>
-        public bool Settled { get { return NativeObjects.uplink_smoother_settled(Pointer) != 0; } }
+        /// <summary>Whether the drawn pose is the simulated one.</summary>
+        public bool Settled { get { return NativeObjects.uplink_smoother_settled(this) != 0; } }
 
         /// <summary>The pose at which to draw an object that is simulated at p.</summary>
-        public Pose Drawn(Pose p)
+        public ObjectPose Drawn(ObjectPose p)
         {
-            Pose drawn;
-            NativeObjects.uplink_smoother_drawn(Pointer, ref p, out drawn);
+            ObjectPose drawn;
+            NativeObjects.uplink_smoother_drawn(this, ref p, out drawn);
             return drawn;
         }
 

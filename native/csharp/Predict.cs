@@ -8,6 +8,7 @@ namespace Uplink
     [StructLayout(LayoutKind.Sequential)]
     public struct PredictionStats
     {
+        internal uint structSize;
         public ulong Inputs, Replayed, States, Late, Corrections;
         public double Sum, Largest;
         public ulong Dropped;
@@ -17,17 +18,17 @@ namespace Uplink
     {
         [DllImport(Native.Library)] internal static extern int uplink_input_history_create(IntPtr a, int maxInputs, double tolerance, out IntPtr history);
         [DllImport(Native.Library)] internal static extern void uplink_input_history_destroy(IntPtr h);
-        [DllImport(Native.Library)] internal static extern int uplink_input_history_apply(IntPtr h, ulong sequence, out UIntPtr slot);
-        [DllImport(Native.Library)] internal static extern int uplink_input_history_correct(IntPtr h, ulong processed);
-        [DllImport(Native.Library)] internal static extern UIntPtr uplink_input_history_waiting(IntPtr h);
-        [DllImport(Native.Library)] internal static extern UIntPtr uplink_input_history_slot(IntPtr h, UIntPtr i);
-        [DllImport(Native.Library)] internal static extern int uplink_input_history_corrected(IntPtr h, double distance);
-        [DllImport(Native.Library)] internal static extern void uplink_input_history_reset(IntPtr h);
-        [DllImport(Native.Library)] internal static extern void uplink_input_history_stats(IntPtr h, out PredictionStats s);
+        [DllImport(Native.Library)] internal static extern int uplink_input_history_apply(Handle h, ulong sequence, out UIntPtr slot);
+        [DllImport(Native.Library)] internal static extern int uplink_input_history_correct(Handle h, ulong processed);
+        [DllImport(Native.Library)] internal static extern UIntPtr uplink_input_history_waiting(Handle h);
+        [DllImport(Native.Library)] internal static extern UIntPtr uplink_input_history_slot(Handle h, UIntPtr i);
+        [DllImport(Native.Library)] internal static extern int uplink_input_history_corrected(Handle h, double distance);
+        [DllImport(Native.Library)] internal static extern void uplink_input_history_reset(Handle h);
+        [DllImport(Native.Library)] internal static extern void uplink_input_history_stats(Handle h, ref PredictionStats s);
         [DllImport(Native.Library)] internal static extern int uplink_server_clock_create(IntPtr a, out IntPtr clock);
         [DllImport(Native.Library)] internal static extern void uplink_server_clock_destroy(IntPtr c);
-        [DllImport(Native.Library)] internal static extern void uplink_server_clock_observe(IntPtr c, ulong now, ulong server);
-        [DllImport(Native.Library)] internal static extern int uplink_server_clock_server(IntPtr c, ulong now, ulong oneWay, out ulong time);
+        [DllImport(Native.Library)] internal static extern void uplink_server_clock_observe(ServerClock c, ulong now, ulong server);
+        [DllImport(Native.Library)] internal static extern int uplink_server_clock_server(ServerClock c, ulong now, ulong oneWay, out ulong time);
     }
 
     /// <summary>Predicts the state of one player. It does not allocate after its creation.</summary>
@@ -50,7 +51,9 @@ namespace Uplink
 
         public Predictor(TState start, StepFunction step, DistanceFunction distance, double tolerance = 0, int maxInputs = 128)
         {
-            UplinkException.Check(NativePredict.uplink_input_history_create(IntPtr.Zero, maxInputs, tolerance, out Pointer), "predictor");
+            IntPtr pointer;
+            UplinkException.Check(NativePredict.uplink_input_history_create(IntPtr.Zero, maxInputs, tolerance, out pointer), "predictor");
+            Created(pointer);
             this.step = step;
             this.distance = distance;
             inputs = new TInput[maxInputs];
@@ -61,29 +64,28 @@ namespace Uplink
         /// lacks.</summary>
         public TState State { get { return state; } }
 
-        /// <summary>The number of inputs that the server's newest state does not include.</summary>
-        public int Waiting { get { return (int)NativePredict.uplink_input_history_waiting(Pointer); } }
+        /// <summary>The number of inputs that the server's newest state does not contain.</summary>
+        public int Waiting { get { return (int)NativePredict.uplink_input_history_waiting(this); } }
 
         public PredictionStats Stats
         {
             get
             {
-                PredictionStats s;
-                NativePredict.uplink_input_history_stats(Pointer, out s);
+                var s = new PredictionStats { structSize = Layout<PredictionStats>.Size };
+                NativePredict.uplink_input_history_stats(this, ref s);
                 return s;
             }
         }
 
-        /// <summary>Applies an input that was sent with a sequence number. Invalid: the number is not higher
-        /// than that of the previous input.</summary>
-        public Error Apply(ulong sequence, TInput input)
+        /// <summary>Applies an input that was sent with a sequence number. Invalid: the number is not above that of the input before.</summary>
+        public UplinkError Apply(ulong sequence, TInput input)
         {
             UIntPtr slot;
-            int e = NativePredict.uplink_input_history_apply(Pointer, sequence, out slot);
-            if (e != 0) return (Error)e;
+            int e = NativePredict.uplink_input_history_apply(this, sequence, out slot);
+            if (e != 0) return (UplinkError)e;
             inputs[(int)slot] = input;
             step(ref state, input);
-            return Error.Ok;
+            return UplinkError.Ok;
         }
 
         /// <summary>Replaces the state by a state of the server, which includes the inputs with numbers below
@@ -94,7 +96,7 @@ namespace Uplink
             TState before = state;
             if (!Replay(processed, server)) return 0;
             double far = distance(ref before, ref state);
-            if (NativePredict.uplink_input_history_corrected(Pointer, far) != 0 && Corrected != null) Corrected(before, state);
+            if (NativePredict.uplink_input_history_corrected(this, far) != 0 && Corrected != null) Corrected(before, state);
             return far;
         }
 
@@ -107,10 +109,10 @@ namespace Uplink
         /// an earlier state included more inputs; then nothing changes.
         bool Replay(ulong processed, TState server)
         {
-            if (NativePredict.uplink_input_history_correct(Pointer, processed) == 0) return false;
+            if (NativePredict.uplink_input_history_correct(this, processed) == 0) return false;
             state = server;
             int n = Waiting;
-            for (int i = 0; i < n; i++) step(ref state, inputs[(int)NativePredict.uplink_input_history_slot(Pointer, Native.Size(i))]);
+            for (int i = 0; i < n; i++) step(ref state, inputs[(int)NativePredict.uplink_input_history_slot(this, Native.Size(i))]);
             return true;
         }
 
@@ -119,7 +121,7 @@ namespace Uplink
         public void Reset(TState start)
         {
             state = start;
-            NativePredict.uplink_input_history_reset(Pointer);
+            NativePredict.uplink_input_history_reset(this);
         }
 
         internal override void Destroy(IntPtr pointer) { NativePredict.uplink_input_history_destroy(pointer); }
@@ -129,14 +131,18 @@ namespace Uplink
     /// are in ns. A World contains such a clock.</summary>
     public sealed class ServerClock : Handle
     {
-        public ServerClock() { UplinkException.Check(NativePredict.uplink_server_clock_create(IntPtr.Zero, out Pointer), "clock"); }
+        public ServerClock()
+        {
+            IntPtr pointer;
+            UplinkException.Check(NativePredict.uplink_server_clock_create(IntPtr.Zero, out pointer), "clock");
+            Created(pointer);
+        }
 
-        /// <summary>Adds a packet with a server time that arrived at now.</summary>
-        public void Observe(ulong now, ulong server) { NativePredict.uplink_server_clock_observe(Pointer, now, server); }
+        /// <summary>Adds a packet of a server time, which arrived at now.</summary>
+        public void Observe(ulong now, ulong server) { NativePredict.uplink_server_clock_observe(this, now, server); }
 
-        /// <summary>Sets time to the server's time at now. oneWay is the shortest one-way delay from the
-        /// server. It returns false before the first packet.</summary>
-        public bool Server(ulong now, ulong oneWay, out ulong time) { return NativePredict.uplink_server_clock_server(Pointer, now, oneWay, out time) != 0; }
+        /// <summary>The server's time at now, if the shortest one-way delay is known. It returns false before the first packet.</summary>
+        public bool Server(ulong now, ulong oneWay, out ulong time) { return NativePredict.uplink_server_clock_server(this, now, oneWay, out time) != 0; }
 
         internal override void Destroy(IntPtr pointer) { NativePredict.uplink_server_clock_destroy(pointer); }
     }

@@ -11,12 +11,12 @@ static class Program
             new Field { Name = "Buttons", Kind = Kind.Bits, Width = 8 },
             new Field { Name = "Chat", Kind = Kind.Bytes, Size = 20 }))
         using (var frame = new Frame(schema))
-        using (var encoder = new Encoder(schema))
-        using (var decoder = new Decoder(schema))
+        using (var encoder = new RpcEncoder(schema))
+        using (var decoder = new RpcDecoder(schema))
         {
-            var payload = new byte[Encoder.MaxPayload];
-            var ack = new byte[Decoder.MaxAck];
-            var calls = new Call[Decoder.MaxCalls];
+            var payload = new byte[RpcEncoder.MaxPayload];
+            var ack = new byte[RpcDecoder.MaxAck];
+            var calls = new Call[RpcDecoder.MaxCalls];
             var at = new double[3];
             int arrived = 0, bytes = 0;
             for (int tick = 0; tick < 600; tick++)
@@ -28,7 +28,7 @@ static class Program
                 bytes += size;
                 if (tick % 5 == 4) continue;
                 int n;
-                if (decoder.Decode(payload, size, calls, out n) != Error.Ok || n != 1) return Fail("tick " + tick);
+                if (decoder.Decode(payload, size, calls, out n) != UplinkError.Ok || n != 1) return Fail("tick " + tick);
                 calls[0].Frame.Get(0, at);
                 if (calls[0].Sequence != (ulong)tick || at[0] != tick * 0.25 || at[1] != -tick * 0.5 || at[2] != 90) return Fail("values of tick " + tick);
                 if (calls[0].Frame.GetBytes(2)[0] != (byte)tick) return Fail("bytes of tick " + tick);
@@ -42,7 +42,7 @@ static class Program
             }
             catch (UplinkException e)
             {
-                if (e.Error != Error.Invalid || !e.Message.StartsWith("field X: ")) return Fail(e.Message);
+                if (e.Error != UplinkError.Invalid || !e.Message.StartsWith("field X: ")) return Fail(e.Message);
             }
             Console.WriteLine("600 calls, " + bytes / 600 + " bytes each on average, " + arrived + " arrived");
             return arrived == 480 ? 0 : 1;

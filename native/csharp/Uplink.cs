@@ -1,12 +1,15 @@
 // The codec of RPCs for C#: Unity, Godot, .NET and Mono. It calls the shared library "uplink" with P/Invoke,
 // and requires only netstandard2.0. include/uplink/codec.hpp states units, ranges and limits.
 //
-// A Schema can be used by any thread. A Frame, Encoder or Decoder is for one thread at a time. Dispose frees
-// memory of the library. A schema must outlive all objects that were created with it.
+// A Schema can be used by any thread. A Frame, RpcEncoder or RpcDecoder is for one thread at a time.
+// Dispose frees the memory of the library, or a garbage collection does later; a handle that others use
+// is freed after them. Use after Dispose throws an ObjectDisposedException. No method that is called for
+// each call or frame allocates memory, but for those that return an array or a text.
 using System;
 using System.Collections.Generic;
 using System.Runtime.InteropServices;
 using System.Text;
+using System.Threading;
 
 namespace Uplink
 {
@@ -15,8 +18,8 @@ namespace Uplink
 
     public enum Codec { Rle, Adaptive }
 
-    /// <summary>Results of the functions of the library; 0 means success.</summary>
-    public enum Error
+    /// <summary>Outcomes of the library; 0 is success.</summary>
+    public enum UplinkError
     {
         Ok, NoMemory, Invalid, TooSmall, Malformed, NoBaseline, Duplicate, Stale, Full, Closed, Refused, Authentication, Desync, Backlog, TooFast
     }
@@ -24,17 +27,24 @@ namespace Uplink
     /// <summary>An error that a lossy network does not cause.</summary>
     public sealed class UplinkException : Exception
     {
-        public Error Error { get; }
+        public UplinkError Error { get; }
 
-        internal UplinkException(Error error, string what)
+        internal UplinkException(UplinkError error, string what)
             : base(what + ": " + Marshal.PtrToStringAnsi(Native.uplink_error_text((int)error)))
         {
             Error = error;
         }
 
-        internal static void Check(int error, string what)
+        public static void Check(UplinkError error, string what)
         {
-            if (error != 0) throw new UplinkException((Error)error, what);
+            if (error != UplinkError.Ok) throw new UplinkException(error, what);
+        }
+
+        internal static void Check(int error, string what) { Check((UplinkError)error, what); }
+
+        internal static void Check(int error, string what, int i)
+        {
+            if (error != 0) throw new UplinkException((UplinkError)error, what + " " + i);
         }
     }
 
@@ -56,7 +66,7 @@ namespace Uplink
 
     static class Native
     {
-#if UNITY_IOS || UNITY_WEBGL
+#if (UNITY_IOS || UNITY_TVOS || UNITY_VISIONOS || UNITY_WEBGL || UNITY_SWITCH) && !UNITY_EDITOR
         internal const string Library = "__Internal";
 #else
         internal const string Library = "uplink";
@@ -65,6 +75,7 @@ namespace Uplink
         [StructLayout(LayoutKind.Sequential)]
         internal struct NativeField
         {
+            public uint struct_size;
             public IntPtr name;
             public int kind;
             public int count;
@@ -83,6 +94,7 @@ namespace Uplink
         [StructLayout(LayoutKind.Sequential)]
         internal struct EncoderConfig
         {
+            public uint struct_size;
             public int codec, rpc, ring, peer_ring, copies, reliable, max_payload;
             public IntPtr prior;
         }
@@ -90,6 +102,7 @@ namespace Uplink
         [StructLayout(LayoutKind.Sequential)]
         internal struct DecoderConfig
         {
+            public uint struct_size;
             public int codec, rpc, ring, peer_ring, reliable;
             public IntPtr prior;
         }
@@ -97,50 +110,76 @@ namespace Uplink
         [StructLayout(LayoutKind.Sequential)]
         internal struct NativeCall
         {
+            public uint struct_size;
             public ulong sequence;
             public ulong missed;
             public IntPtr frame;
         }
 
         [DllImport(Library)] internal static extern IntPtr uplink_error_text(int e);
-        [DllImport(Library)] internal static extern IntPtr uplink_version();
         [DllImport(Library)]
         internal static extern int uplink_schema_create(IntPtr a, byte[] rpc, double rate, [In] NativeField[] fields, UIntPtr n, out IntPtr schema, out UIntPtr field);
         [DllImport(Library)] internal static extern void uplink_schema_destroy(IntPtr s);
-        [DllImport(Library)] internal static extern UIntPtr uplink_schema_components(IntPtr s);
-        [DllImport(Library)] internal static extern ulong uplink_schema_fingerprint(IntPtr s);
-        [DllImport(Library)] internal static extern int uplink_frame_create(IntPtr a, IntPtr schema, out IntPtr frame);
+        [DllImport(Library)] internal static extern UIntPtr uplink_schema_components(Schema s);
+        [DllImport(Library)] internal static extern ulong uplink_schema_fingerprint(Schema s);
+        [DllImport(Library)] internal static extern int uplink_frame_create(IntPtr a, Schema s, out IntPtr frame);
         [DllImport(Library)] internal static extern void uplink_frame_destroy(IntPtr f);
-        [DllImport(Library)] internal static extern int uplink_frame_set(IntPtr f, UIntPtr field, [In] double[] values, UIntPtr n);
-        [DllImport(Library)] internal static extern int uplink_frame_set_integers(IntPtr f, UIntPtr field, [In] ulong[] values, UIntPtr n);
-        [DllImport(Library)] internal static extern int uplink_frame_set_bytes(IntPtr f, UIntPtr field, [In] byte[] data, UIntPtr n);
-        [DllImport(Library)] internal static extern int uplink_frame_get(IntPtr f, UIntPtr field, [Out] double[] values, UIntPtr n);
-        [DllImport(Library)] internal static extern int uplink_frame_get_integers(IntPtr f, UIntPtr field, [Out] ulong[] values, UIntPtr n);
-        [DllImport(Library)] internal static extern int uplink_frame_get_bytes(IntPtr f, UIntPtr field, out IntPtr data, out UIntPtr n);
-        [DllImport(Library)] internal static extern int uplink_encoder_create(IntPtr a, IntPtr schema, ref EncoderConfig c, out IntPtr encoder);
+        [DllImport(Library)] internal static extern int uplink_frame_set(Frame f, UIntPtr field, [In] double[] values, UIntPtr n);
+        [DllImport(Library)] internal static extern int uplink_frame_set_integers(Frame f, UIntPtr field, [In] ulong[] values, UIntPtr n);
+        [DllImport(Library)] internal static extern int uplink_frame_set_bytes(Frame f, UIntPtr field, [In] byte[] data, UIntPtr n);
+        [DllImport(Library)] internal static extern int uplink_frame_get(Frame f, UIntPtr field, [Out] double[] values, UIntPtr n);
+        [DllImport(Library)] internal static extern int uplink_frame_get_integers(Frame f, UIntPtr field, [Out] ulong[] values, UIntPtr n);
+        [DllImport(Library)] internal static extern int uplink_frame_get_bytes(Frame f, UIntPtr field, out IntPtr data, out UIntPtr n);
+        [DllImport(Library)] internal static extern IntPtr uplink_frame_components(Frame f);
+        [DllImport(Library)] internal static extern int uplink_encoder_create(IntPtr a, Schema s, ref EncoderConfig c, out IntPtr encoder);
         [DllImport(Library)] internal static extern void uplink_encoder_destroy(IntPtr e);
-        [DllImport(Library)] internal static extern int uplink_encoder_encode(IntPtr e, IntPtr frame, [Out] byte[] to, UIntPtr capacity, out UIntPtr size);
-        [DllImport(Library)] internal static extern int uplink_encoder_ack(IntPtr e, [In] byte[] data, UIntPtr n, out UIntPtr used);
-        [DllImport(Library)] internal static extern int uplink_decoder_create(IntPtr a, IntPtr schema, ref DecoderConfig c, out IntPtr decoder);
+        [DllImport(Library)] internal static extern int uplink_encoder_encode(RpcEncoder e, Frame f, [Out] byte[] to, UIntPtr capacity, out UIntPtr size);
+        [DllImport(Library)] internal static extern int uplink_encoder_ack(RpcEncoder e, [In] byte[] data, UIntPtr n, out UIntPtr used);
+        [DllImport(Library)] internal static extern int uplink_decoder_create(IntPtr a, Schema s, ref DecoderConfig c, out IntPtr decoder);
         [DllImport(Library)] internal static extern void uplink_decoder_destroy(IntPtr d);
-        [DllImport(Library)] internal static extern IntPtr uplink_frame_components(IntPtr f);
         [DllImport(Library)]
-        internal static extern int uplink_decoder_decode(IntPtr d, [In] byte[] payload, UIntPtr n, [In, Out] NativeCall[] calls, out UIntPtr count);
-        [DllImport(Library)] internal static extern UIntPtr uplink_decoder_ack(IntPtr d, [Out] byte[] to);
+        internal static extern int uplink_decoder_decode(RpcDecoder d, [In] byte[] payload, UIntPtr n, [In, Out] NativeCall[] calls, out UIntPtr count);
+        [DllImport(Library)] internal static extern UIntPtr uplink_decoder_ack(RpcDecoder d, [Out] byte[] to);
 
         internal static UIntPtr Size(int n) { return new UIntPtr((uint)n); }
 
+        /// The first n bytes of an array.
+        internal static UIntPtr Size(byte[] b, int n)
+        {
+            if (n < 0 || n > b.Length) throw new ArgumentOutOfRangeException("size");
+            return Size(n);
+        }
+
+        /// An array to which the library writes up to so many bytes.
+        internal static byte[] Room(byte[] b, int n)
+        {
+            if (b.Length < n) throw new ArgumentException("the array needs " + n + " elements");
+            return b;
+        }
+
         internal static byte[] Text(string s) { return Encoding.UTF8.GetBytes(s + "\0"); }
 
-        internal static byte[] Copy(IntPtr data, UIntPtr n)
+        internal static int CopyTo(IntPtr data, int n, byte[] to)
         {
-            var copy = new byte[(int)n];
-            if (copy.Length > 0) Marshal.Copy(data, copy, 0, copy.Length);
+            if (n > 0) Marshal.Copy(data, Room(to, n), 0, n);
+            return n;
+        }
+
+        internal static byte[] Copy(IntPtr data, int n)
+        {
+            var copy = new byte[n];
+            CopyTo(data, n, copy);
             return copy;
         }
     }
 
-    /// <summary>Holds texts in memory that the library can read until Dispose.</summary>
+    /// <summary>The size of a structure of the library.</summary>
+    static class Layout<T>
+    {
+        internal static readonly uint Size = (uint)Marshal.SizeOf(typeof(T));
+    }
+
+    /// <summary>Texts that the library reads before Dispose.</summary>
     sealed class Texts : IDisposable
     {
         readonly List<GCHandle> pinned = new List<GCHandle>();
@@ -160,21 +199,69 @@ namespace Uplink
         }
     }
 
-    /// <summary>An object of the library.</summary>
-    public abstract class Handle : IDisposable
+    /// <summary>A handle of the library. Use after Dispose throws an ObjectDisposedException.</summary>
+    public abstract class Handle : SafeHandle
     {
-        internal IntPtr Pointer;
+        readonly List<Handle> kept = new List<Handle>();
+        int uses = 1; // this, and the handles that keep it
+
+        /// How often the memory has changed to which views of this handle refer.
+        internal int Changes;
+
+        internal Handle(bool owned = true) : base(IntPtr.Zero, owned) { }
+
+        public override bool IsInvalid { get { return handle == IntPtr.Zero; } }
 
         internal abstract void Destroy(IntPtr pointer);
 
-        public void Dispose()
+        /// Begins with what a function of the library has created, which uses other handles.
+        internal void Created(IntPtr pointer, Handle used = null)
         {
-            if (Pointer != IntPtr.Zero) Destroy(Pointer);
-            Pointer = IntPtr.Zero;
-            GC.SuppressFinalize(this);
+            SetHandle(pointer);
+            if (used != null) Keep(used);
         }
 
-        ~Handle() { if (Pointer != IntPtr.Zero) Destroy(Pointer); }
+        /// Lets the memory of another handle live as long as this one. The other can be disposed before.
+        internal void Keep(Handle used)
+        {
+            Interlocked.Increment(ref used.uses);
+            kept.Add(used);
+        }
+
+        internal void LetGo(Handle used)
+        {
+            if (kept.Remove(used)) used.Drop();
+        }
+
+        void Drop()
+        {
+            if (Interlocked.Decrement(ref uses) > 0) return;
+            Destroy(handle);
+            foreach (Handle used in kept) used.Drop();
+        }
+
+        /// The pointer, for an array of pointers: keep the handle alive during the call.
+        internal IntPtr Pointer
+        {
+            get
+            {
+                if (IsClosed) throw new ObjectDisposedException(GetType().Name);
+                return handle;
+            }
+        }
+
+        /// Checks that a view of this handle's memory is valid, which was made at a number of changes.
+        internal void CheckView(int changes)
+        {
+            if (IsClosed) throw new ObjectDisposedException(GetType().Name);
+            if (changes != Changes) throw new InvalidOperationException("this view of " + GetType().Name + " is not valid any more");
+        }
+
+        protected override bool ReleaseHandle()
+        {
+            Drop();
+            return true;
+        }
     }
 
     /// <summary>Describes the arguments of an RPC.</summary>
@@ -194,20 +281,22 @@ namespace Uplink
                     Field f = fields[i];
                     native[i] = new Native.NativeField
                     {
-                        name = texts.Add(f.Name ?? ""), kind = (int)f.Kind, count = f.Count, resolution = f.Resolution, bits = f.Bits, width = f.Width,
+                        struct_size = Layout<Native.NativeField>.Size, name = texts.Add(f.Name ?? ""), kind = (int)f.Kind, count = f.Count, resolution = f.Resolution, bits = f.Bits, width = f.Width,
                         size = f.Size, has_min = f.Min.HasValue ? 1 : 0, has_max = f.Max.HasValue ? 1 : 0, min = f.Min ?? 0, max = f.Max ?? 0,
                         velocity = texts.Add(f.Velocity), velocity_scale = f.VelocityScale
                     };
                 }
+                IntPtr pointer;
                 UIntPtr wrong;
-                int e = Native.uplink_schema_create(IntPtr.Zero, Native.Text(rpc), rateHz, native, Native.Size(fields.Length), out Pointer, out wrong);
+                int e = Native.uplink_schema_create(IntPtr.Zero, Native.Text(rpc), rateHz, native, Native.Size(fields.Length), out pointer, out wrong);
                 int index = (int)wrong;
+                Created(pointer);
                 UplinkException.Check(e, index < fields.Length ? "field " + fields[index].Name : "schema " + rpc);
             }
         }
 
-        /// <summary>A hash that is equal at both ends if their schemas are equal.</summary>
-        public ulong Fingerprint { get { return Native.uplink_schema_fingerprint(Pointer); } }
+        /// <summary>Equal at both ends if their schemas are.</summary>
+        public ulong Fingerprint { get { return Native.uplink_schema_fingerprint(this); } }
 
         internal override void Destroy(IntPtr pointer) { Native.uplink_schema_destroy(pointer); }
     }
@@ -216,84 +305,157 @@ namespace Uplink
     /// frame.</summary>
     public class Frame : Handle
     {
-        internal Frame(IntPtr view) { Pointer = view; }
+        readonly double[] values = new double[4];
+        readonly ulong[] integers = new ulong[1];
+        internal Schema Schema; // null: not known
+
+        internal Frame() : base(false) { }
 
         public Frame(Schema schema)
         {
-            UplinkException.Check(Native.uplink_frame_create(IntPtr.Zero, schema.Pointer, out Pointer), "frame");
+            IntPtr pointer;
+            UplinkException.Check(Native.uplink_frame_create(IntPtr.Zero, schema, out pointer), "frame");
+            Created(pointer, schema);
+            Schema = schema;
         }
 
-        public void Set(int field, params double[] values)
+        void Check(int error, int field)
         {
-            UplinkException.Check(Native.uplink_frame_set(Pointer, Native.Size(field), values, Native.Size(values.Length)), "field " + field);
+            if (error == 0) return;
+            bool known = Schema != null && field >= 0 && field < Schema.Fields.Length;
+            throw new UplinkException((UplinkError)error, "field " + (known ? Schema.Fields[field].Name : field.ToString()));
+        }
+
+        void SetFirst(int field, int n) { Check(Native.uplink_frame_set(this, Native.Size(field), values, Native.Size(n)), field); }
+
+        public void Set(int field, params double[] values) { Check(Native.uplink_frame_set(this, Native.Size(field), values, Native.Size(values.Length)), field); }
+
+        public void Set(int field, double a)
+        {
+            values[0] = a;
+            SetFirst(field, 1);
+        }
+
+        public void Set(int field, double a, double b)
+        {
+            values[0] = a;
+            values[1] = b;
+            SetFirst(field, 2);
+        }
+
+        public void Set(int field, double a, double b, double c)
+        {
+            values[0] = a;
+            values[1] = b;
+            values[2] = c;
+            SetFirst(field, 3);
+        }
+
+        public void Set(int field, double a, double b, double c, double d)
+        {
+            values[0] = a;
+            values[1] = b;
+            values[2] = c;
+            values[3] = d;
+            SetFirst(field, 4);
         }
 
         /// <summary>Sets the values of a field of the kind uint, int (in two's complement), bits or
         /// bool.</summary>
         public void SetIntegers(int field, params ulong[] values)
         {
-            UplinkException.Check(Native.uplink_frame_set_integers(Pointer, Native.Size(field), values, Native.Size(values.Length)), "field " + field);
+            Check(Native.uplink_frame_set_integers(this, Native.Size(field), values, Native.Size(values.Length)), field);
         }
 
-        public void SetBytes(int field, byte[] value)
+        public void SetIntegers(int field, ulong value)
         {
-            UplinkException.Check(Native.uplink_frame_set_bytes(Pointer, Native.Size(field), value, Native.Size(value.Length)), "field " + field);
+            integers[0] = value;
+            SetIntegers(field, integers);
         }
 
-        public void Get(int field, double[] values)
-        {
-            UplinkException.Check(Native.uplink_frame_get(Pointer, Native.Size(field), values, Native.Size(values.Length)), "field " + field);
-        }
+        public void SetBytes(int field, byte[] value) { SetBytes(field, value, value.Length); }
+
+        public void SetBytes(int field, byte[] value, int size) { Check(Native.uplink_frame_set_bytes(this, Native.Size(field), value, Native.Size(value, size)), field); }
+
+        public void Get(int field, double[] values) { Check(Native.uplink_frame_get(this, Native.Size(field), values, Native.Size(values.Length)), field); }
 
         public void GetIntegers(int field, ulong[] values)
         {
-            UplinkException.Check(Native.uplink_frame_get_integers(Pointer, Native.Size(field), values, Native.Size(values.Length)), "field " + field);
+            Check(Native.uplink_frame_get_integers(this, Native.Size(field), values, Native.Size(values.Length)), field);
         }
 
+        /// <summary>A copy.</summary>
         public byte[] GetBytes(int field)
         {
             IntPtr data;
             UIntPtr n;
-            UplinkException.Check(Native.uplink_frame_get_bytes(Pointer, Native.Size(field), out data, out n), "field " + field);
-            return Native.Copy(data, n);
+            Check(Native.uplink_frame_get_bytes(this, Native.Size(field), out data, out n), field);
+            byte[] copy = Native.Copy(data, (int)n);
+            GC.KeepAlive(this);
+            return copy;
+        }
+
+        /// <summary>Copies a byte string to an array and returns its size.</summary>
+        public int GetBytes(int field, byte[] to)
+        {
+            IntPtr data;
+            UIntPtr n;
+            Check(Native.uplink_frame_get_bytes(this, Native.Size(field), out data, out n), field);
+            int size = Native.CopyTo(data, (int)n, to);
+            GC.KeepAlive(this);
+            return size;
         }
 
         /// <summary>Returns a copy of the integers that are coded. schema is the schema of the
         /// frame.</summary>
         public int[] Components(Schema schema)
         {
-            var copy = new int[(int)Native.uplink_schema_components(schema.Pointer)];
-            if (copy.Length > 0) Marshal.Copy(Native.uplink_frame_components(Pointer), copy, 0, copy.Length);
+            var copy = new int[(int)Native.uplink_schema_components(schema)];
+            if (copy.Length > 0) Marshal.Copy(Native.uplink_frame_components(this), copy, 0, copy.Length);
+            GC.KeepAlive(this);
             return copy;
         }
 
         internal override void Destroy(IntPtr pointer) { Native.uplink_frame_destroy(pointer); }
     }
 
-    /// <summary>A frame that belongs to another object of the library.</summary>
+    /// <summary>A frame that belongs to another handle, which lives as long as it does.</summary>
     sealed class FrameView : Frame
     {
-        internal FrameView() : base(IntPtr.Zero) { GC.SuppressFinalize(this); }
+        readonly Handle owner;
 
-        internal override void Destroy(IntPtr pointer) { }
+        internal FrameView(Handle owner, Schema schema = null)
+        {
+            this.owner = owner;
+            Schema = schema;
+        }
+
+        internal void Show(IntPtr pointer) { SetHandle(pointer); }
+
+        /// The owner is disposed: use of the view throws an ObjectDisposedException.
+        internal void End() { base.Dispose(true); }
+
+        protected override void Dispose(bool disposing) { GC.KeepAlive(owner); } // the owner ends it
     }
 
-    /// <summary>Encodes the calls of one RPC.</summary>
-    public sealed class Encoder : Handle
+    /// <summary>Codes the calls of one RPC.</summary>
+    public sealed class RpcEncoder : Handle
     {
         public const int MaxPayload = 1197;
 
-        public Encoder(Schema schema, Codec codec = Codec.Adaptive, int rpc = 0, int copies = 0)
+        public RpcEncoder(Schema schema, Codec codec = Codec.Adaptive, int rpc = 0, int copies = 0)
         {
-            var c = new Native.EncoderConfig { codec = (int)codec, rpc = rpc, copies = copies };
-            UplinkException.Check(Native.uplink_encoder_create(IntPtr.Zero, schema.Pointer, ref c, out Pointer), "encoder");
+            var c = new Native.EncoderConfig { struct_size = Layout<Native.EncoderConfig>.Size, codec = (int)codec, rpc = rpc, copies = copies };
+            IntPtr pointer;
+            UplinkException.Check(Native.uplink_encoder_create(IntPtr.Zero, schema, ref c, out pointer), "encoder");
+            Created(pointer, schema);
         }
 
         /// <summary>Encodes a call into the array to, and returns the size of the payload.</summary>
         public int Encode(Frame frame, byte[] to)
         {
             UIntPtr size;
-            UplinkException.Check(Native.uplink_encoder_encode(Pointer, frame.Pointer, to, Native.Size(to.Length), out size), "encode");
+            UplinkException.Check(Native.uplink_encoder_encode(this, frame, to, Native.Size(to.Length), out size), "encode");
             return (int)size;
         }
 
@@ -301,7 +463,7 @@ namespace Uplink
         public bool Ack(byte[] ack, int size)
         {
             UIntPtr used;
-            return Native.uplink_encoder_ack(Pointer, ack, Native.Size(size), out used) == 0;
+            return Native.uplink_encoder_ack(this, ack, Native.Size(ack, size), out used) == 0;
         }
 
         internal override void Destroy(IntPtr pointer) { Native.uplink_encoder_destroy(pointer); }
@@ -315,9 +477,8 @@ namespace Uplink
         public Frame Frame;
     }
 
-    /// <summary>Decodes the calls of one RPC. Lost, duplicated, reordered and forged payloads are
-    /// safe.</summary>
-    public sealed class Decoder : Handle
+    /// <summary>Decodes the calls of one RPC, whatever the network loses, duplicates or reorders.</summary>
+    public sealed class RpcDecoder : Handle
     {
         public const int MaxCalls = 16;
         public const int MaxAck = 15;
@@ -325,32 +486,41 @@ namespace Uplink
         readonly Native.NativeCall[] calls = new Native.NativeCall[MaxCalls];
         readonly FrameView[] views = new FrameView[MaxCalls];
 
-        public Decoder(Schema schema, Codec codec = Codec.Adaptive, int rpc = 0)
+        public RpcDecoder(Schema schema, Codec codec = Codec.Adaptive, int rpc = 0)
         {
-            var c = new Native.DecoderConfig { codec = (int)codec, rpc = rpc };
-            UplinkException.Check(Native.uplink_decoder_create(IntPtr.Zero, schema.Pointer, ref c, out Pointer), "decoder");
-            for (int i = 0; i < MaxCalls; i++) views[i] = new FrameView();
+            var c = new Native.DecoderConfig { struct_size = Layout<Native.DecoderConfig>.Size, codec = (int)codec, rpc = rpc };
+            IntPtr pointer;
+            UplinkException.Check(Native.uplink_decoder_create(IntPtr.Zero, schema, ref c, out pointer), "decoder");
+            Created(pointer, schema);
+            for (int i = 0; i < MaxCalls; i++)
+            {
+                calls[i].struct_size = Layout<Native.NativeCall>.Size;
+                views[i] = new FrameView(this, schema);
+            }
         }
 
-        /// <summary>Decodes a payload into the array to, which has MaxCalls elements. n is the number of new
-        /// calls. Errors are normal on a lossy path.</summary>
-        public Error Decode(byte[] payload, int size, Call[] to, out int n)
+        /// <summary>Decodes a payload into to, which has MaxCalls elements. n is the number of new calls. Errors are normal on a lossy path.</summary>
+        public UplinkError Decode(byte[] payload, int size, Call[] to, out int n)
         {
             UIntPtr count;
-            int e = Native.uplink_decoder_decode(Pointer, payload, Native.Size(size), calls, out count);
+            int e = Native.uplink_decoder_decode(this, payload, Native.Size(payload, size), calls, out count);
             n = (int)count;
             for (int i = 0; i < n; i++)
             {
-                views[i].Pointer = calls[i].frame;
+                views[i].Show(calls[i].frame);
                 to[i] = new Call { Sequence = calls[i].sequence, Missed = calls[i].missed, Frame = views[i] };
             }
-            return (Error)e;
+            return (UplinkError)e;
         }
 
-        /// <summary>Writes an ack to the array to, which has MaxAck bytes, and returns its size.</summary>
-        public int Ack(byte[] to)
+        /// <summary>Writes an ack to to, which has MaxAck bytes, and returns its size.</summary>
+        public int Ack(byte[] to) { return (int)Native.uplink_decoder_ack(this, Native.Room(to, MaxAck)); }
+
+        protected override void Dispose(bool disposing)
         {
-            return (int)Native.uplink_decoder_ack(Pointer, to);
+            if (disposing)
+                foreach (FrameView v in views) v.End();
+            base.Dispose(disposing);
         }
 
         internal override void Destroy(IntPtr pointer) { Native.uplink_decoder_destroy(pointer); }

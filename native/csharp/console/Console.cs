@@ -87,7 +87,7 @@ static class Program
                 t.Server, t.Shown(delay), t.Input(client.Pace(0)), s.Objects.Count);
             if (s.Objects.Count > 0)
             {
-                Vector at = s.Pose(0).Position;
+                Vector3d at = s.Pose(0).Position;
                 text += string.Format(", object {0} at {1:F2} {2:F2} {3:F2}", s.Objects.Id(0), at.X, at.Y, at.Z);
             }
             Console.WriteLine(text);
@@ -117,53 +117,53 @@ static class Program
             for (; bound && UplinkClient.Now >= tick && sent < calls; tick += (ulong)(interval / client.Pace(rpc).Rate)) // as the server's jitter buffer needs it
             {
                 Fill(frame, n++);
-                if (client.Call(rpc, frame) != Error.Ok) continue; // do not count ticks without a call
+                if (client.Call(rpc, frame) != UplinkError.Ok) continue; // the time in which no call is sent does not count
                 sent++;
                 log.WriteLine(string.Join(" ", frame.Components(schema)));
             }
             client.Run();
-            Event e;
+            UplinkEvent e;
             while (client.Poll(out e))
             {
                 switch (e.Type)
                 {
-                    case EventType.Connected:
+                    case UplinkEventType.Connected:
                         Console.WriteLine("connected, suite " + client.Stats.Suite);
                         break;
-                    case EventType.Bound:
+                    case UplinkEventType.Bound:
                         bound = true;
                         tick = UplinkClient.Now;
                         break;
-                    case EventType.BindFailed:
+                    case UplinkEventType.BindFailed:
                         Console.WriteLine("cannot bind: reason " + e.Value);
                         return 1;
-                    case EventType.Reconnecting:
+                    case UplinkEventType.Reconnecting:
                         Console.WriteLine("reconnecting: " + UplinkClient.ReasonText(e.Reason));
                         bound = false;
                         client.Assign(server, UplinkClient.IssueToken(null, id, server));
                         break;
-                    case EventType.Disconnected:
+                    case UplinkEventType.Disconnected:
                         Console.WriteLine("disconnected: " + UplinkClient.ReasonText(e.Reason) + "; " + client.Stats.Calls + " calls, " + client.Stats.Acks + " acks");
                         return 0;
-                    case EventType.World:
+                    case UplinkEventType.World:
                         Console.WriteLine("world " + (e.Status == 0 ? "subscribed" : e.Status == 1 ? "refused: " + e.Text : "ended"));
                         break;
-                    case EventType.Mismatch:
+                    case UplinkEventType.Mismatch:
                         Console.WriteLine("mismatch: " + e.Text);
                         break;
-                    case EventType.WorldUpdate:
+                    case UplinkEventType.WorldUpdate:
                         spectator.Write();
                         break;
-                    case EventType.Quality:
+                    case UplinkEventType.Quality:
                         if (spectator != null) spectator.Print(client);
                         break;
-                    case EventType.NewSocket:
+                    case UplinkEventType.NewSocket:
                         client.Rebind();
                         break;
-                    case EventType.Handover: // status 0: it begins, 1: completed, 2: the client stays
+                    case UplinkEventType.Handover: // status 0: it begins, 1: completed, 2: the client stays
                         Console.WriteLine("handover to " + Encoding.ASCII.GetString(e.Data) + ": status " + e.Status + ", " + UplinkClient.ReasonText(e.Reason));
                         break;
-                    case EventType.Shutdown:
+                    case UplinkEventType.Shutdown:
                         client.Close(1);
                         break;
                 }

@@ -26,11 +26,11 @@ static class Program
             while (true)
             {
                 client.Run();
-                Event e;
+                UplinkEvent e;
                 while (client.Poll(out e))
                 {
-                    if (e.Type == EventType.World && e.Status != 0) Console.WriteLine("world " + e.Status);
-                    if (e.Type == EventType.Disconnected || e.Type == EventType.Reconnecting) return 0;
+                    if (e.Type == UplinkEventType.World && e.Status != 0) Console.WriteLine("world " + e.Status);
+                    if (e.Type == UplinkEventType.Disconnected || e.Type == UplinkEventType.Reconnecting) return 0;
                 }
                 client.Wait(1);
             }

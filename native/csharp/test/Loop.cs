@@ -47,11 +47,11 @@ static class Program
                 while (sessions < 2 || inputs < 200 || loop.Waiting > 50 || loop.State.Speed != 0)
                 {
                     client.Run();
-                    Event e;
+                    UplinkEvent e;
                     while (client.Poll(out e))
                     {
                         // Connect below ends the first session.
-                        if (e.Type == EventType.BindFailed || e.Type == EventType.Disconnected && sessions != 1) return 1;
+                        if (e.Type == UplinkEventType.BindFailed || e.Type == UplinkEventType.Disconnected && sessions != 1) return 1;
                     }
                     if (sessions == 1 && inputs >= 100)
                     {
@@ -60,7 +60,7 @@ static class Program
                     }
                     Correct(loop, world);
                     ulong next;
-                    UplinkException.Check((int)loop.Advance(UplinkClient.Now, out next), "tick");
+                    UplinkException.Check(loop.Advance(UplinkClient.Now, out next), "tick");
                     client.Wait(1);
                 }
                 Console.WriteLine(string.Join(" ", sessions, loop.State.X, loop.State.Speed, loop.Stats.Inputs, loop.Unsent > 0));
@@ -78,6 +78,6 @@ static class Program
         var row = new int[o.Components];
         o.Row(0, row);
         var sled = new Sled { X = row[0], Speed = row[1] };
-        UplinkException.Check((int)loop.Correct(world, tick, Loop<Sled, double>.Key(o.Id(0), o.Generation(0)), sled), "correct");
+        UplinkException.Check(loop.Correct(world, tick, Loop<Sled, double>.Key(o.Id(0), o.Generation(0)), sled), "correct");
     }
 }

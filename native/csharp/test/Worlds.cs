@@ -34,14 +34,14 @@ static class Program
         var interpolator = new Interpolator(type, config);
         var snapshot = new Builder(type.Components);
         snapshot.Put(new[] { "object", "1", "0", "31000", "10" });
-        Check(snapshot.AddTo(interpolator, 0, 0) == Error.Ok, "the first snapshot");
+        Check(snapshot.AddTo(interpolator, 0, 0) == UplinkError.Ok, "the first snapshot");
         snapshot.Put(new[] { "object", "1", "0", "38229", "20" });
-        Check(snapshot.AddTo(interpolator, 50000000, 50000000) == Error.Ok, "the second snapshot");
+        Check(snapshot.AddTo(interpolator, 50000000, 50000000) == UplinkError.Ok, "the second snapshot");
         Sample sample;
         // The delay is 3 intervals and 50 ms.
         Check(interpolator.Sample(25000000, out sample), "a sample");
         for (ulong now = 50000000; now <= 225000000; now += 25000000) interpolator.Sample(now, out sample);
-        Pose p = sample.Pose(0);
+        ObjectPose p = sample.Pose(0);
         double part = sample.Time / 50e6, want = 31000 * 360.0 / 65536 + part * (38229 - 31000) * 360.0 / 65536;
         Check(part > 0 && part < 1, "a time between the snapshots: " + sample.Time);
         Check(Math.Abs(Math.IEEERemainder(p.Angles[0] - want, 360)) < 0.01 && Math.Abs(p.Numbers[0] - 10 - 10 * part) < 0.01, "angle " + p.Angles[0] + ", number " + p.Numbers[0]);
@@ -70,15 +70,15 @@ static class Program
     static void Smooth()
     {
         var smoother = new Smoother();
-        var from = new Pose { Orientation = new Quaternion { W = 1 } };
-        var to = new Pose { Position = new Vector { X = 0.6, Y = -0.1 }, Orientation = new Quaternion { Z = Math.Sin(1), W = Math.Cos(1) } };
+        var from = new ObjectPose { Orientation = new Quaterniond { W = 1 } };
+        var to = new ObjectPose { Position = new Vector3d { X = 0.6, Y = -0.1 }, Orientation = new Quaterniond { Z = Math.Sin(1), W = Math.Cos(1) } };
         from.Angles[0] = 170;
         to.Angles[0] = -150;
         from.Numbers[0] = 1;
         to.Numbers[0] = 1.5;
         smoother.Correct(from, to);
         smoother.Step(0.1);
-        Pose drawn = smoother.Drawn(to);
+        ObjectPose drawn = smoother.Drawn(to);
         Check(Math.Abs(drawn.Position.X - 0.240421214966) < 1e-8 && Math.Abs(drawn.Orientation.Z - 0.436300512685) < 1e-8, "position " + drawn.Position.X);
         Check(Math.Abs(drawn.Angles[0] + 179.403675625) < 1e-8 && Math.Abs(drawn.Numbers[0] - 1.18019388184) < 1e-8, "angle " + drawn.Angles[0]);
         smoother.Step(10);
@@ -117,23 +117,23 @@ static class Program
 
     static string Hex(byte[] b, int n) { return BitConverter.ToString(b, 0, n).Replace("-", "").ToLowerInvariant(); }
 
-    static ObjectField FieldOf(string[] w, int at)
+    static RowField FieldOf(string[] w, int at)
     {
         string[] classes = { "motion", "angle", "quat", "flags", "bytes" };
-        return new ObjectField
+        return new RowField
         {
             Class = (ObjectClass)Array.IndexOf(classes, w[at]), Components = int.Parse(w[at + 1]), Lo = int.Parse(w[at + 2]), Hi = int.Parse(w[at + 3])
         };
     }
 
-    static string ResultOf(Error e)
+    static string ResultOf(UplinkError e)
     {
         switch (e)
         {
-            case Error.Ok: return "right";
-            case Error.Stale: return "late";
-            case Error.NoBaseline: return "missing";
-            case Error.Desync: return "desync";
+            case UplinkError.Ok: return "right";
+            case UplinkError.Stale: return "late";
+            case UplinkError.NoBaseline: return "missing";
+            case UplinkError.Desync: return "desync";
             default: return "malformed";
         }
     }
@@ -152,10 +152,10 @@ static class Program
 
     static void Snapshots(string name)
     {
-        var fields = new List<ObjectField>();
+        var fields = new List<RowField>();
         var sets = new List<List<string>>();
         var sent = new List<byte[]>();
-        var ack = new byte[Decoder.MaxAck];
+        var ack = new byte[RpcDecoder.MaxAck];
         ObjectType type = null;
         SnapshotDecoder decoder = null;
         int decoded = 0;
@@ -181,9 +181,9 @@ static class Program
                 case "take":
                     int n = int.Parse(w[1]), number;
                     Objects o;
-                    Error e = decoder.Decode(sent[n], sent[n].Length, out number, out o);
+                    UplinkError e = decoder.Decode(sent[n], sent[n].Length, out number, out o);
                     Check(ResultOf(e) == w[3], name + ", snapshot " + n + ": " + e);
-                    if (e != Error.Ok) break;
+                    if (e != UplinkError.Ok) break;
                     Check(number == n && Text(o, "") == string.Join("\n", sets[n]), name + ": objects of snapshot " + n);
                     decoded++;
                     break;
@@ -200,9 +200,9 @@ static class Program
 
     static void Areas(string file)
     {
-        var fields = new List<List<ObjectField>>();
+        var fields = new List<List<RowField>>();
         var shown = new List<string>();
-        var ack = new byte[Decoder.MaxAck];
+        var ack = new byte[RpcDecoder.MaxAck];
         ObjectType[] types = null;
         AreaDecoder decoder = null;
         int decoded = 0, number = 0;
@@ -212,7 +212,7 @@ static class Program
             switch (w[0])
             {
                 case "type":
-                    fields.Add(new List<ObjectField>());
+                    fields.Add(new List<RowField>());
                     break;
                 case "field":
                     fields.Last().Add(FieldOf(w, 1));
@@ -226,7 +226,7 @@ static class Program
                 case "reset": // eight messages without a directory let the decoder ask for it
                     int next = (number + 1) & 0xffff;
                     var bits = new[] { (byte)(next << 6), (byte)(next >> 2), (byte)(next >> 10) };
-                    for (int i = 0; i < 8; i++) Check(decoder.Decode(bits, 3, out next) == Error.Malformed, file + ": reset");
+                    for (int i = 0; i < 8; i++) Check(decoder.Decode(bits, 3, out next) == UplinkError.Malformed, file + ": reset");
                     break;
                 case "take":
                     if (decoder == null)
@@ -237,11 +237,11 @@ static class Program
                     if (got != null) Check(got == string.Join("\n", shown), file + ": objects");
                     byte[] message = Unhex(w[1]);
                     int n;
-                    Error e = decoder.Decode(message, message.Length, out n);
+                    UplinkError e = decoder.Decode(message, message.Length, out n);
                     Check(ResultOf(e) == w[3] && Hex(ack, decoder.Ack(ack)) == w[4], file + ": " + e);
                     got = null;
                     shown.Clear();
-                    if (e != Error.Ok) break;
+                    if (e != UplinkError.Ok) break;
                     number = n;
                     got = string.Join("\n", types.Select((t, k) => Text(decoder.Shown(k), k + " ")).Where(s => s != ""));
                     decoded++;
@@ -266,13 +266,15 @@ static class Program
             rows.AddRange(w.Skip(3).Select(int.Parse));
         }
 
-        internal Error AddTo(Interpolator i, ulong now, ulong time)
+        internal UplinkError AddTo(Interpolator i, ulong now, ulong time)
         {
             GCHandle o = GCHandle.Alloc(objects.ToArray(), GCHandleType.Pinned), r = GCHandle.Alloc(rows.ToArray(), GCHandleType.Pinned);
-            Error e = i.Add(now, time, new Objects
-            {
-                n = new UIntPtr((uint)objects.Count), components = new UIntPtr((uint)components), objects = o.AddrOfPinnedObject(), rows = r.AddrOfPinnedObject()
-            });
+            NativeObjects.View view = NativeObjects.View.Empty;
+            view.n = new UIntPtr((uint)objects.Count);
+            view.components = new UIntPtr((uint)components);
+            view.objects = o.AddrOfPinnedObject();
+            view.rows = r.AddrOfPinnedObject();
+            UplinkError e = i.Add(now, time, new Objects(null, view));
             o.Free();
             r.Free();
             objects.Clear();
@@ -310,8 +312,8 @@ static class Program
                     snapshot.Put(w);
                     break;
                 case "add":
-                    Error e = snapshot.AddTo(interpolator, ulong.Parse(w[1]), ulong.Parse(w[2]));
-                    Check((e == Error.Duplicate ? "duplicate" : ResultOf(e)) == w[4], file + ": " + e + " at " + w[1]);
+                    UplinkError e = snapshot.AddTo(interpolator, ulong.Parse(w[1]), ulong.Parse(w[2]));
+                    Check((e == UplinkError.Duplicate ? "duplicate" : ResultOf(e)) == w[4], file + ": " + e + " at " + w[1]);
                     break;
                 case "sample":
                     bool any = interpolator.Sample(ulong.Parse(w[1]), out sample);
@@ -319,7 +321,7 @@ static class Program
                     pose = 0;
                     break;
                 case "pose":
-                    Pose p = sample.Pose(pose);
+                    ObjectPose p = sample.Pose(pose);
                     double[] got =
                     {
                         sample.Objects.Id(pose), sample.Objects.Generation(pose), p.Position.X, p.Position.Y, p.Position.Z, p.Velocity.X, p.Velocity.Y,
@@ -378,7 +380,7 @@ static class Program
         var server = new Body();
         for (int tick = 0; tick < 100; tick++)
         {
-            Check(predictor.Apply((ulong)tick, tick % 7 - 3) == Error.Ok, "input");
+            Check(predictor.Apply((ulong)tick, tick % 7 - 3) == UplinkError.Ok, "input");
             if (tick < 5) continue;
             int done = tick - 5;
             for (int copies = done % 10 == 9 ? 2 : 1; copies > 0; copies--) Step(ref server, done % 7 - 3);
@@ -388,7 +390,7 @@ static class Program
             Check(predictor.State.At == want.At && predictor.State.Speed == want.Speed && predictor.Waiting == 5, "state at tick " + tick);
         }
         PredictionStats s = predictor.Stats;
-        Check(predictor.Apply(99, 0) == Error.Invalid && predictor.Correct(3, server) == 0 && predictor.Stats.Late == 1, "numbers");
+        Check(predictor.Apply(99, 0) == UplinkError.Invalid && predictor.Correct(3, server) == 0 && predictor.Stats.Late == 1, "numbers");
         Check(corrections == 9 && s.Corrections == 9 && s.Inputs == 100 && s.States == 95 && s.Dropped == 0, "corrections: " + corrections);
         predictor.Place(100, new Body { At = 1000 });
         Check(predictor.State.At == 1000 && predictor.Waiting == 0 && corrections == 9, "a state that does not continue the one before");

@@ -2,14 +2,19 @@
  * if the library was built with it. The functions are those of uplink/codec.hpp and uplink/client.hpp,
  * whose comments state units, ranges and rules for threads.
  *
- * Functions that can fail return an uplink_error. Handles are created by functions named _create, and
- * destroyed by functions named _destroy, which accept null. Initialize structures with zeros:
- * `uplink_field f = {0};` */
+ * Functions that can fail return an uplink_error. Handles are created by _create, end by _destroy,
+ * and may be null there.
+ *
+ * Structures begin with struct_size, so that a program that was built with an older header works with a
+ * newer library. UPLINK_INIT sets all other members to 0, which is their default. A structure without its
+ * size is UPLINK_INVALID; functions without a result do nothing. Of an array the first structure has the
+ * size of all. Structures without the member never change. */
 #ifndef UPLINK_UPLINK_H
 #define UPLINK_UPLINK_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #if defined(UPLINK_SHARED) && defined(_WIN32)
 #define UPLINK_API __declspec(dllexport)
@@ -24,6 +29,12 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* UPLINK_INIT prepares a structure, UPLINK_INIT_ARRAY an array of them. */
+#define UPLINK_INIT(structure)                                                                               \
+  (memset(&(structure), 0, sizeof(structure)), (void)((structure).struct_size = sizeof(structure)))
+#define UPLINK_INIT_ARRAY(array)                                                                             \
+  (memset((array), 0, sizeof(array)), (void)((array)[0].struct_size = sizeof((array)[0])))
 
 #define UPLINK_VERSION_MAJOR 0
 #define UPLINK_VERSION_MINOR 1
@@ -54,7 +65,8 @@ UPLINK_API const char *uplink_error_text(uplink_error e);
 /* uplink_version returns the version of the library as "major.minor.patch". */
 UPLINK_API const char *uplink_version(void);
 
-/* uplink_allocator provides memory. Null, or a null allocate, means malloc and free. */
+/* uplink_allocator is where memory comes from. Null, or a null allocate, means malloc and free; a null
+ * release means that memory is never released one by one. */
 typedef struct uplink_allocator {
   void *context;
   void *(*allocate)(void *context, size_t size);
@@ -78,6 +90,7 @@ enum {
 };
 
 typedef struct uplink_field {
+  uint32_t struct_size;
   const char *name;
   uplink_kind kind;
   int32_t count;     /* 0 means 1 */
@@ -139,8 +152,9 @@ UPLINK_API uint64_t uplink_prior_hash(const uplink_prior *p);
 typedef int32_t uplink_codec;
 enum { UPLINK_RLE = 0, UPLINK_ADAPTIVE = 1 };
 
-/* Zeros mean the defaults, except that the codec 0 is UPLINK_RLE. */
+/* Zeros mean the defaults, but for the codec: 0 is UPLINK_RLE. */
 typedef struct uplink_encoder_config {
+  uint32_t struct_size;
   uplink_codec codec;
   int32_t rpc;
   int32_t ring;      /* default 64 */
@@ -163,6 +177,7 @@ UPLINK_API uplink_error uplink_encoder_ack(uplink_encoder *e, const uint8_t *dat
 UPLINK_API uint64_t uplink_encoder_next(const uplink_encoder *e);
 
 typedef struct uplink_decoder_config {
+  uint32_t struct_size;
   uplink_codec codec;
   int32_t rpc;
   int32_t ring;
@@ -172,6 +187,7 @@ typedef struct uplink_decoder_config {
 } uplink_decoder_config;
 
 typedef struct uplink_call {
+  uint32_t struct_size;
   uint64_t sequence;
   uint64_t missed;           /* missing calls before this one */
   const uplink_frame *frame; /* valid until the next decode */
@@ -199,6 +215,7 @@ typedef struct uplink_client uplink_client;
 
 /* Zeros mean the defaults. The cryptographic functions are those of libsodium. */
 typedef struct uplink_client_config {
+  uint32_t struct_size;
   uint64_t timeout;       /* ns; default 15 s */
   size_t event_bytes;     /* default 18,944 */
   size_t datagram_bytes;  /* default 3,072 */
@@ -217,6 +234,7 @@ typedef struct uplink_client_config {
 } uplink_client_config;
 
 typedef struct uplink_bind_config {
+  uint32_t struct_size;
   uplink_codec codec;
   int32_t reliable; /* 0 or 1 */
   int32_t ring;     /* default 64 */
@@ -261,6 +279,7 @@ typedef struct uplink_address {
 
 /* frame and data are valid until the next call of a function of the client. */
 typedef struct uplink_event {
+  uint32_t struct_size;
   uplink_event_type type;
   int32_t reason; /* see uplink_reason_text */
   int32_t reliable;
@@ -275,6 +294,7 @@ typedef struct uplink_event {
 } uplink_event;
 
 typedef struct uplink_stats {
+  uint32_t struct_size;
   uint64_t rtt;
   uint64_t min_rtt;
   uint64_t sent;
@@ -293,6 +313,7 @@ typedef struct uplink_stats {
 /* uplink_pace is the state of an RPC's jitter buffer at the server, and the rate at which to call the
  * RPC. */
 typedef struct uplink_pace {
+  uint32_t struct_size;
   double rate;
   int64_t slack;   /* ns */
   uint64_t target; /* ns */
@@ -351,11 +372,26 @@ UPLINK_API uplink_error uplink_client_abort_stream(uplink_client *c, uint32_t st
 UPLINK_API uplink_error uplink_client_stop_stream(uplink_client *c, uint32_t stream);
 UPLINK_API void uplink_client_stats(const uplink_client *c, uplink_stats *s);
 
-/* uplink_issue_token writes the text of a token, with a final zero, which has at most UPLINK_TOKEN_TEXT
- * bytes. The token is valid for one minute from issued, in ms since 1970-01-01 00:00 UTC. key is the text
- * of a server's or an issuer's key; null means the development key, which servers accept on loopback
- * addresses. address is the address of the server, with its port. The function is for tests and tools: a
- * game's client gets its token from a backend. */
+/* Sockets, for programs that have none of their own. */
+
+typedef struct uplink_socket uplink_socket;
+
+/* uplink_now returns the time of a monotonic clock, in ns. */
+UPLINK_API uint64_t uplink_now(void);
+UPLINK_API uplink_error uplink_socket_create(const uplink_allocator *a, uplink_socket **out);
+UPLINK_API void uplink_socket_destroy(uplink_socket *s);
+/* uplink_socket_open closes what is open, and opens a socket for the server of uplink_client_connect, whose
+ * IP address and port are server. */
+UPLINK_API uplink_error uplink_socket_open(uplink_socket *s, const char *server);
+/* uplink_socket_run receives and sends what there is for a client. It does not wait. */
+UPLINK_API void uplink_socket_run(uplink_socket *s, uplink_client *c);
+/* uplink_socket_wait waits until there is a datagram to receive, at most so many ns. */
+UPLINK_API void uplink_socket_wait(uplink_socket *s, uint64_t ns);
+
+/* uplink_issue_token writes the text of a token that is valid for a minute from issued on, in ms since
+ * 1970, with a final zero; UPLINK_TOKEN_TEXT bytes suffice. key is the text of a server's or an issuer's
+ * key; null means the development key, which servers accept on loopback addresses. address is that of
+ * the server with a port. It is for tests and tools: a game's client gets its token from a backend. */
 #define UPLINK_TOKEN_TEXT 779
 UPLINK_API uplink_error uplink_issue_token(const char *key, uint64_t client_id, uint64_t issued,
                                            const char *address, char *to, size_t capacity);

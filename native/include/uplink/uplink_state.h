@@ -11,14 +11,15 @@ extern "C" {
 
 /* Zeros mean the defaults. */
 typedef struct uplink_state_config {
-  const char *rest; /* name of a field; null: none */
+  uint32_t struct_size;
   int32_t objects;
   int32_t updates;
   int32_t input_bytes;
-  int32_t reserved;
+  const char *rest; /* name of a field; null: none */
 } uplink_state_config;
 
 typedef struct uplink_state_update {
+  uint32_t struct_size;
   uint64_t number;
   int64_t tick;
   size_t objects;
@@ -28,6 +29,7 @@ typedef struct uplink_state_update {
 } uplink_state_update;
 
 typedef struct uplink_state_object {
+  uint32_t struct_size;
   int32_t id;
   int32_t generation;
   int32_t removed;           /* 0 or 1 */
@@ -35,14 +37,15 @@ typedef struct uplink_state_object {
 } uplink_state_object;
 
 typedef struct uplink_tick_inputs {
+  uint32_t struct_size;
+  int32_t missing; /* 0 or 1 */
   int64_t tick;
   const uint8_t *data; /* inputs of all players, see uplink_next_input */
   size_t size;
-  int32_t missing; /* 0 or 1 */
-  int32_t reserved;
 } uplink_tick_inputs;
 
 typedef struct uplink_state_stats {
+  uint32_t struct_size;
   uint64_t packets;
   uint64_t reordered;
   uint64_t duplicate;
@@ -108,6 +111,7 @@ UPLINK_API const uplink_state_receiver *uplink_state_world_receiver(const uplink
 typedef struct uplink_input_history uplink_input_history;
 
 typedef struct uplink_prediction_stats {
+  uint32_t struct_size;
   uint64_t inputs;
   uint64_t replayed;
   uint64_t states;

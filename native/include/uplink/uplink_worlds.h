@@ -26,6 +26,7 @@ UPLINK_API int32_t uplink_server_clock_server(uplink_server_clock *c, uint64_t n
 
 /* uplink_ticks is a client's estimate of the ticks of a world's server. */
 typedef struct uplink_ticks {
+  uint32_t struct_size;
   double server;
   double hz;        /* nominal ticks per second */
   double rate;      /* measured rate of the ticks relative to hz */
@@ -68,6 +69,7 @@ typedef struct uplink_object {
  * or in snapshots if the objects come from an area decoder. It is null if all ages are 0, which is always
  * the case without areas. */
 typedef struct uplink_objects {
+  uint32_t struct_size;
   size_t n;
   size_t components;
   const uplink_object *objects;
@@ -85,6 +87,7 @@ enum {
 };
 
 typedef struct uplink_object_field {
+  uint32_t struct_size;
   uplink_object_class type;
   int32_t components;
   int32_t lo;
@@ -105,6 +108,7 @@ UPLINK_API uplink_error uplink_object_type_restore(const uplink_object_type *t, 
                                                    uplink_frame *f);
 
 typedef struct uplink_snapshot_info {
+  uint32_t struct_size;
   int32_t number;
   int32_t distance;
 } uplink_snapshot_info;
@@ -137,6 +141,7 @@ enum { UPLINK_LINEAR = 0, UPLINK_HERMITE = 1, UPLINK_NEAREST = 2 };
 
 /* Zeros mean the defaults. */
 typedef struct uplink_interpolator_config {
+  uint32_t struct_size;
   uint64_t interval; /* ns */
   uplink_interpolation method;
   int32_t adaptive;     /* 0 or 1 */
@@ -165,14 +170,15 @@ typedef struct uplink_pose {
 } uplink_pose;
 
 typedef struct uplink_sample {
-  uint64_t time; /* server time in ns */
+  uint32_t struct_size;
   int32_t starved;
-  int32_t reserved;
+  uint64_t time; /* ns, of the server */
   uplink_objects objects;
   const uplink_pose *poses;
 } uplink_sample;
 
 typedef struct uplink_interpolator_stats {
+  uint32_t struct_size;
   uint64_t added;
   uint64_t late;
   uint64_t duplicate;
@@ -184,6 +190,7 @@ typedef struct uplink_interpolator_stats {
 
 /* The functions of smoother.hpp. Zeros of the configuration mean the defaults. */
 typedef struct uplink_smoothing {
+  uint32_t struct_size;
   double slow, fast;
   double small_error, large_error;
   double small_turn, large_turn;
@@ -221,6 +228,7 @@ UPLINK_API void uplink_interpolator_reset(uplink_interpolator *i);
 UPLINK_API void uplink_interpolator_get_stats(const uplink_interpolator *i, uplink_interpolator_stats *s);
 
 typedef struct uplink_snapshot {
+  uint32_t struct_size;
   uint64_t tick;
   uint64_t received; /* ns */
 } uplink_snapshot;

@@ -52,7 +52,7 @@ void *allocate(const Allocator &a, size_t size) {
 void release(const Allocator &a, void *memory) {
   if (a.allocate == nullptr)
     std::free(memory);
-  else if (memory != nullptr)
+  else if (memory != nullptr && a.release != nullptr)
     a.release(a.context, memory);
 }
 

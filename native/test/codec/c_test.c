@@ -26,9 +26,10 @@ int main(void) {
   uint8_t payload[1200], ack[UPLINK_MAX_ACK];
   size_t n = 0, count = 0, used = 0;
 
-  memset(fields, 0, sizeof fields);
-  memset(&ec, 0, sizeof ec);
-  memset(&dc, 0, sizeof dc);
+  UPLINK_INIT_ARRAY(fields);
+  UPLINK_INIT(ec);
+  UPLINK_INIT(dc);
+  UPLINK_INIT_ARRAY(calls);
   fields[0].name = "Location";
   fields[0].kind = UPLINK_VEC3;
   fields[0].resolution = 0.25;
@@ -71,6 +72,21 @@ int main(void) {
     uplink_schema *wrong = NULL;
     size_t field = 0;
     CHECK(uplink_schema_create(NULL, "Move", 60, fields, 3, &wrong, &field) == UPLINK_INVALID && field == 1);
+  }
+  {
+    /* of a program that was built with a newer header */
+    struct {
+      uplink_field known;
+      int32_t added;
+    } newer[1];
+    uplink_schema *known = NULL;
+    memset(newer, 0, sizeof newer);
+    newer[0].known = fields[0];
+    newer[0].known.struct_size = sizeof newer[0];
+    CHECK(uplink_schema_create(NULL, "Move", 60, &newer[0].known, 1, &known, NULL) == UPLINK_OK);
+    uplink_schema_destroy(known);
+    newer[0].added = 1;
+    CHECK(uplink_schema_create(NULL, "Move", 60, &newer[0].known, 1, &known, NULL) == UPLINK_INVALID);
   }
   uplink_decoder_destroy(decoder);
   uplink_encoder_destroy(encoder);

@@ -10,7 +10,8 @@ package session
 
 // one_field creates a schema with a number.
 static uplink_error one_field(const char *name, uplink_schema **out) {
-	uplink_field f = {0};
+	uplink_field f;
+	UPLINK_INIT(f);
 	f.name = "N";
 	f.kind = UPLINK_SCALAR;
 	f.resolution = 1;
@@ -29,6 +30,7 @@ static uplink_error subscribe_snapshots(uplink_client *c, const char *name, upli
 // object returns the component of object i, or -1.
 static int32_t object(const uplink_snapshot_world *w, size_t i, int32_t *id) {
 	uplink_objects o;
+	UPLINK_INIT(o);
 	uplink_snapshot_world_objects(w, 0, &o);
 	*id = i < o.n ? o.objects[i].id : 0;
 	return i < o.n ? o.rows[i * o.components] : -1;
@@ -48,6 +50,7 @@ static void keep(void *context, const uplink_state_world *w, const uplink_state_
 	states *s = context;
 	for (size_t i = 0; i < u->objects && s->n < 4096; i++) {
 		uplink_state_object o;
+		UPLINK_INIT(o);
 		uplink_state_receiver_object(uplink_state_world_receiver(w), i, &o);
 		s->list[s->n++] = (state){u->tick, o.id, o.removed ? -1 : o.components[0]};
 	}
@@ -140,7 +143,7 @@ func newNative(n transport.Network, server netip.AddrPort) (*native, error) {
 		return nil, err
 	}
 	c := &native{schemas: map[string]*C.uplink_schema{}, network: n, pc: pc, server: server, inbox: make(chan []byte, 1<<14), start: time.Now(), kept: (*C.states)(C.calloc(1, C.sizeof_states))}
-	cfg := C.uplink_client_config{handlers: 1, worlds: 3, streams: 1, local_handovers: 1}
+	cfg := C.uplink_client_config{struct_size: C.sizeof_uplink_client_config, handlers: 1, worlds: 3, streams: 1, local_handovers: 1}
 	if err := check(C.uplink_client_create(nil, &cfg, &c.client)); err != nil {
 		return nil, err
 	}
@@ -213,7 +216,7 @@ func (c *native) bind(name string, reliable bool) error {
 	if err != nil {
 		return err
 	}
-	var cfg C.uplink_bind_config
+	cfg := C.uplink_bind_config{struct_size: C.sizeof_uplink_bind_config}
 	cfg.codec = C.UPLINK_ADAPTIVE
 	if reliable {
 		cfg.reliable = 1
@@ -283,7 +286,7 @@ func (c *native) states() []state {
 // snapshot returns the tick of the newest snapshot of a world, and the numbers of its objects by
 // id.
 func (c *native) snapshot(world int) (tick uint64, objects map[int]int32) {
-	var s C.uplink_snapshot
+	s := C.uplink_snapshot{struct_size: C.sizeof_uplink_snapshot}
 	if C.uplink_snapshot_world_newest(c.worlds[world], &s) == 0 {
 		return 0, nil
 	}
@@ -321,10 +324,10 @@ type pace struct {
 // ticks returns the clock of a world, the tick in which the server will use a call, and the pace of
 // its RPC.
 func (c *native) ticks(world, rpc int) (server, input float64, p pace) {
-	var s C.uplink_stats
+	s := C.uplink_stats{struct_size: C.sizeof_uplink_stats}
 	C.uplink_client_stats(c.client, &s)
-	var t C.uplink_ticks
-	var own C.uplink_pace
+	t := C.uplink_ticks{struct_size: C.sizeof_uplink_ticks}
+	own := C.uplink_pace{struct_size: C.sizeof_uplink_pace}
 	C.uplink_client_pace(c.client, C.int32_t(rpc), c.now(), &own)
 	if C.uplink_world_clock(C.uplink_snapshot_world_base(c.worlds[world]), c.now(), s.min_rtt, s.rtt, &t) == 0 {
 		return 0, 0, p
@@ -376,7 +379,7 @@ func (c *native) run(take func(*event)) {
 		_, _ = c.pc.WriteTo(b[:n], to)
 	}
 	for {
-		var e C.uplink_event
+		e := C.uplink_event{struct_size: C.sizeof_uplink_event}
 		if C.uplink_client_poll_event(c.client, &e) == 0 {
 			return
 		}
@@ -393,7 +396,7 @@ func (c *native) run(take func(*event)) {
 
 // dropped returns the number of datagrams that belong to none of the client's sessions.
 func (c *native) dropped() uint64 {
-	var s C.uplink_stats
+	s := C.uplink_stats{struct_size: C.sizeof_uplink_stats}
 	C.uplink_client_stats(c.client, &s)
 	return uint64(s.dropped)
 }

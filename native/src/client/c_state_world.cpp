@@ -1,29 +1,28 @@
 // The flat C interface of worlds of state.
 #include "src/base/memory.hpp"
-#include "src/downlink/state/c_api.hpp"
+#include "src/downlink/state/c_state.hpp"
 #include "uplink/state_world.hpp"
 
 using namespace uplink::detail::c_api;
 
-namespace {
-
-// World has the function of the program.
-struct World {
+// HeldStateWorld has the function of the program.
+struct uplink::detail::c_api::HeldStateWorld {
   uplink::StateWorld *world = nullptr;
   uplink_state_updated updated = nullptr;
   void *context = nullptr;
   uplink::Allocator allocator;
 };
 
-World *in(uplink_state_world *w) {
-  return as<World>(w);
-}
-const World *in(const uplink_state_world *w) {
-  return as<const World>(w);
+namespace {
+
+void destroy(HeldStateWorld *w) {
+  uplink::StateWorld::destroy(w->world);
+  const uplink::Allocator a = w->allocator;
+  uplink::detail::destroy(a, w);
 }
 
 void updated(void *context, const uplink::StateWorld &, const uplink::StateUpdate &u) {
-  auto *w = static_cast<World *>(context);
+  auto *w = static_cast<HeldStateWorld *>(context);
   const uplink_state_update own = of(u);
   w->updated(w->context, as<uplink_state_world>(w), &own);
 }
@@ -36,7 +35,7 @@ uplink_error uplink_state_world_create(const uplink_allocator *a, const uplink_s
   uplink::StateWorldConfig config;
   *out = nullptr;
   if (function == nullptr || !config_of(c, &config.state)) return UPLINK_INVALID;
-  auto *w = uplink::detail::create<World>(of(a));
+  auto *w = uplink::detail::create<HeldStateWorld>(of(a));
   if (w == nullptr) return UPLINK_NO_MEMORY;
   w->allocator = of(a);
   w->updated = function;
@@ -46,16 +45,13 @@ uplink_error uplink_state_world_create(const uplink_allocator *a, const uplink_s
   config.context = w;
   const uplink_error e = code(uplink::StateWorld::create(of(a), config, &w->world));
   if (e != UPLINK_OK)
-    uplink_state_world_destroy(as<uplink_state_world>(w));
+    destroy(w);
   else
-    *out = as<uplink_state_world>(w);
+    *out = made<uplink_state_world>(w);
   return e;
 }
 void uplink_state_world_destroy(uplink_state_world *w) {
-  if (w == nullptr) return;
-  uplink::StateWorld::destroy(in(w)->world);
-  const uplink::Allocator a = in(w)->allocator;
-  uplink::detail::destroy(a, in(w));
+  if (w != nullptr) destroy(gone<HeldStateWorld>(w));
 }
 uplink_world *uplink_state_world_base(uplink_state_world *w) {
   return as<uplink_world>(static_cast<uplink::ClientWorld *>(in(w)->world));

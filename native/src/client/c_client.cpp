@@ -1,5 +1,5 @@
 // The flat C interface of the client.
-#include "src/codec/c_api.hpp"
+#include "src/base/c_api.hpp"
 
 #include <cstring>
 
@@ -13,13 +13,6 @@ namespace {
 static_assert(UPLINK_TICK_RATE == static_cast<int>(uplink::EventType::tick_rate), "types of events");
 static_assert(UPLINK_TOKEN_TEXT == uplink::token_text, "limits");
 
-uplink::Client *in(uplink_client *c) {
-  return as<uplink::Client>(c);
-}
-const uplink::Client *in(const uplink_client *c) {
-  return as<const uplink::Client>(c);
-}
-
 uplink::Bytes bytes(const char *s) {
   return {reinterpret_cast<const uint8_t *>(s), std::strlen(s)};
 }
@@ -32,7 +25,9 @@ bool address_of(const uplink_address &server, uplink::Address *a) {
   return true;
 }
 
-bool config_of(const uplink_client_config &c, uplink::ClientConfig *to) {
+bool config_of(const uplink_client_config *from, uplink::ClientConfig *to) {
+  uplink_client_config c;
+  if (!load(from, &c)) return false;
   to->crypto = uplink::sodium_crypto();
   to->timeout = c.timeout;
   to->event_bytes = c.event_bytes;
@@ -46,7 +41,9 @@ bool config_of(const uplink_client_config &c, uplink::ClientConfig *to) {
          number(c.stream_rate, static_cast<int32_t>(to->stream_rate), &to->stream_rate);
 }
 
-bool config_of(const uplink_bind_config &b, uplink::BindConfig *to) {
+bool config_of(const uplink_bind_config *from, uplink::BindConfig *to) {
+  uplink_bind_config b;
+  if (!load(from, &b)) return false;
   if (b.codec != UPLINK_RLE && b.codec != UPLINK_ADAPTIVE) return false;
   to->codec = static_cast<uplink::Codec>(b.codec);
   to->reliable = b.reliable != 0;
@@ -65,26 +62,26 @@ uplink_error uplink_client_create(const uplink_allocator *a, const uplink_client
   uplink::ClientConfig config;
   uplink::Client *client = nullptr;
   *out = nullptr;
-  if (!config_of(*c, &config)) return UPLINK_INVALID;
+  if (!config_of(c, &config)) return UPLINK_INVALID;
   const uplink_error e = code(uplink::Client::create(of(a), config, &client));
-  *out = as<uplink_client>(client);
+  *out = made<uplink_client>(client);
   return e;
 }
 void uplink_client_destroy(uplink_client *c) {
-  uplink::Client::destroy(in(c));
+  uplink::Client::destroy(gone<uplink::Client>(c));
 }
 uplink_error uplink_client_bind(uplink_client *c, const uplink_schema *s, const uplink_bind_config *b,
                                 int32_t *rpc) {
   uplink::BindConfig config;
   uint8_t n = 0;
-  if (!config_of(*b, &config)) return UPLINK_INVALID;
-  const uplink_error e = code(in(c)->bind(*as<const uplink::Schema>(s), config, &n));
+  if (!config_of(b, &config)) return UPLINK_INVALID;
+  const uplink_error e = code(in(c)->bind(*in(s), config, &n));
   *rpc = n;
   return e;
 }
 uplink_error uplink_client_handle(uplink_client *c, const uplink_schema *s, int32_t *handler) {
   uint8_t n = 0;
-  const uplink_error e = code(in(c)->handle(*as<const uplink::Schema>(s), &n));
+  const uplink_error e = code(in(c)->handle(*in(s), &n));
   *handler = n;
   return e;
 }
@@ -131,31 +128,32 @@ void uplink_client_rebind(uplink_client *c, uint64_t now) {
 }
 int32_t uplink_client_poll_event(uplink_client *c, uplink_event *to) {
   uplink::Event e;
-  if (!in(c)->poll_event(&e)) return 0;
-  *to = {};
-  to->type = static_cast<uplink_event_type>(e.type);
-  to->reason = static_cast<int32_t>(e.reason);
-  to->reliable = e.reliable ? 1 : 0;
-  to->status = e.status;
-  to->rpc = e.rpc;
-  to->world = e.world;
-  to->value = e.value;
-  to->missed = e.missed;
-  to->frame = as<const uplink_frame>(e.frame);
-  to->data = e.data.data;
-  to->size = e.data.size;
+  if (!uplink::detail::has_size(to->struct_size, sizeof(*to)) || !in(c)->poll_event(&e)) return 0;
+  uplink_event own = {};
+  own.type = static_cast<uplink_event_type>(e.type);
+  own.reason = static_cast<int32_t>(e.reason);
+  own.reliable = e.reliable ? 1 : 0;
+  own.status = e.status;
+  own.rpc = e.rpc;
+  own.world = e.world;
+  own.value = e.value;
+  own.missed = e.missed;
+  own.frame = as<const uplink_frame>(e.frame);
+  own.data = e.data.data;
+  own.size = e.data.size;
+  store(own, to);
   return 1;
 }
 uplink_error uplink_client_call(uplink_client *c, int32_t rpc, const uplink_frame *f, uint64_t now) {
   if (rpc < 0 || rpc > 255) return UPLINK_INVALID;
-  return code(in(c)->call(static_cast<uint8_t>(rpc), *as<const uplink::Frame>(f), now));
+  return code(in(c)->call(static_cast<uint8_t>(rpc), *in(f), now));
 }
 int32_t uplink_client_next_call(const uplink_client *c, int32_t rpc, uint64_t *session, uint64_t *sequence) {
   return rpc >= 0 && rpc <= 255 && in(c)->next_call(static_cast<uint8_t>(rpc), session, sequence) ? 1 : 0;
 }
 void uplink_client_pace(const uplink_client *c, int32_t rpc, uint64_t now, uplink_pace *to) {
   const uplink::Pace p = rpc < 0 || rpc > 255 ? uplink::Pace() : in(c)->pace(static_cast<uint8_t>(rpc), now);
-  *to = {p.rate, p.slack, p.target, p.missing, p.late};
+  store({0, p.rate, p.slack, p.target, p.missing, p.late}, to);
 }
 uplink_error uplink_client_send(uplink_client *c, const uint8_t *data, size_t n, int32_t reliable,
                                 uint64_t now) {
@@ -189,8 +187,9 @@ uplink_error uplink_client_stop_stream(uplink_client *c, uint32_t stream) {
 }
 void uplink_client_stats(const uplink_client *c, uplink_stats *to) {
   const uplink::Stats s = in(c)->stats();
-  *to = {s.rtt,   s.min_rtt, s.sent,         s.sent_bytes,           s.received, s.dropped,      s.missing,
-         s.calls, s.acks,    s.server_calls, s.server_calls_dropped, s.suite,    s.datagram_size};
+  store({0, s.rtt, s.min_rtt, s.sent, s.sent_bytes, s.received, s.dropped, s.missing, s.calls, s.acks,
+         s.server_calls, s.server_calls_dropped, s.suite, s.datagram_size},
+        to);
 }
 
 uplink_error uplink_issue_token(const char *key, uint64_t client_id, uint64_t issued, const char *address,

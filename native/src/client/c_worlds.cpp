@@ -1,20 +1,9 @@
 // The flat C interface of subscriptions to worlds.
-#include "src/downlink/c_api.hpp"
+#include "src/downlink/c_downlink.hpp"
 #include "uplink/client.hpp"
 #include "uplink/snapshot_world.hpp"
 
 using namespace uplink::detail::c_api;
-
-namespace {
-
-uplink::SnapshotWorld *in(uplink_snapshot_world *w) {
-  return as<uplink::SnapshotWorld>(w);
-}
-const uplink::SnapshotWorld *in(const uplink_snapshot_world *w) {
-  return as<const uplink::SnapshotWorld>(w);
-}
-
-} // namespace
 
 uplink_error uplink_snapshot_world_create(const uplink_allocator *a, const uplink_schema *const *types,
                                           const uplink_interpolator_config *const *interpolation, size_t n,
@@ -28,51 +17,51 @@ uplink_error uplink_snapshot_world_create(const uplink_allocator *a, const uplin
   for (size_t i = 0; i < n; i++) {
     config.types[i] = as<const uplink::Schema>(types[i]);
     if (interpolation == nullptr || interpolation[i] == nullptr) continue;
-    if (!config_of(*interpolation[i], &interpolators[i])) return UPLINK_INVALID;
+    if (!config_of(interpolation[i], &interpolators[i])) return UPLINK_INVALID;
     config.interpolation[i] = &interpolators[i];
   }
   uplink::SnapshotWorld *w = nullptr;
   const uplink_error e = code(uplink::SnapshotWorld::create(of(a), config, &w));
-  *out = as<uplink_snapshot_world>(w);
+  *out = made<uplink_snapshot_world>(w);
   return e;
 }
 void uplink_snapshot_world_destroy(uplink_snapshot_world *w) {
-  uplink::SnapshotWorld::destroy(in(w));
+  uplink::SnapshotWorld::destroy(gone<uplink::SnapshotWorld>(w));
 }
 uplink_world *uplink_snapshot_world_base(uplink_snapshot_world *w) {
-  return as<uplink_world>(static_cast<uplink::ClientWorld *>(in(w)));
+  return as<uplink_world>(static_cast<uplink::ClientWorld *>(&*in(w)));
 }
 int32_t uplink_snapshot_world_newest(const uplink_snapshot_world *w, uplink_snapshot *s) {
   const uplink::Snapshot *own = in(w)->newest();
   if (own == nullptr) return 0;
-  *s = {own->tick, own->received};
+  store({0, own->tick, own->received}, s);
   return 1;
 }
 void uplink_snapshot_world_objects(const uplink_snapshot_world *w, size_t type, uplink_objects *objects) {
-  *objects = of(in(w)->objects(type));
+  store(of(in(w)->objects(type)), objects);
 }
 uplink_error uplink_snapshot_world_restore(const uplink_snapshot_world *w, size_t type, const int32_t *row,
                                            uplink_frame *f) {
-  return code(in(w)->type(type).restore(row, as<uplink::Frame>(f)));
+  return code(in(w)->type(type).restore(row, &*in(f)));
 }
 int32_t uplink_snapshot_world_sample(uplink_snapshot_world *w, size_t type, uint64_t now, uplink_sample *s) {
   uplink::Sample own;
   if (!in(w)->sample(type, now, &own)) return 0;
-  *s = of(own);
+  store(of(own), s);
   return 1;
 }
 void uplink_snapshot_world_interpolation(const uplink_snapshot_world *w, size_t type,
                                          uplink_interpolator_stats *s) {
-  *s = of(in(w)->interpolation(type));
+  store(of(in(w)->interpolation(type)), s);
 }
 
 double uplink_world_ticks(const uplink_world *w) {
-  return as<const uplink::ClientWorld>(w)->ticks();
+  return in(w)->ticks();
 }
 int32_t uplink_world_clock(uplink_world *w, uint64_t now, uint64_t min_rtt, uint64_t rtt, uplink_ticks *t) {
   uplink::Ticks own;
-  if (!as<uplink::ClientWorld>(w)->clock(now, min_rtt, rtt, &own)) return 0;
-  *t = {own.server, own.hz, own.rate, own.one_way, own.rtt};
+  if (!in(w)->clock(now, min_rtt, rtt, &own)) return 0;
+  store({0, own.server, own.hz, own.rate, own.one_way, own.rtt}, t);
   return 1;
 }
 double uplink_ticks_input(const uplink_ticks *t, const uplink_pace *p) {
@@ -84,8 +73,7 @@ double uplink_ticks_shown(const uplink_ticks *t, uint64_t delay) {
   return uplink::Ticks{t->server, t->hz, t->rate, t->one_way, t->rtt}.shown(delay);
 }
 int32_t uplink_world_processed(const uplink_world *w, int32_t rpc, uint64_t *next) {
-  const auto *own = as<const uplink::ClientWorld>(w);
-  return rpc >= 0 && rpc <= 255 && own->processed(static_cast<uint8_t>(rpc), next) ? 1 : 0;
+  return rpc >= 0 && rpc <= 255 && in(w)->processed(static_cast<uint8_t>(rpc), next) ? 1 : 0;
 }
 
 uplink_error uplink_client_subscribe(uplink_client *c, const char *name, uplink_world *w, int32_t ack_hz,
@@ -94,11 +82,11 @@ uplink_error uplink_client_subscribe(uplink_client *c, const char *name, uplink_
   uint16_t hz = 0;
   *world = -1;
   if (!number(ack_hz, 0, &hz)) return UPLINK_INVALID;
-  const uplink_error e = code(as<uplink::Client>(c)->subscribe(name, *as<uplink::ClientWorld>(w), hz, &own));
+  const uplink_error e = code(in(c)->subscribe(name, *in(w), hz, &own));
   if (e == UPLINK_OK) *world = own;
   return e;
 }
 uplink_error uplink_client_unsubscribe(uplink_client *c, int32_t world) {
   if (world < 0 || world > 255) return UPLINK_INVALID;
-  return code(as<uplink::Client>(c)->unsubscribe(static_cast<uint8_t>(world)));
+  return code(in(c)->unsubscribe(static_cast<uint8_t>(world)));
 }

@@ -1,5 +1,5 @@
 // The flat C interface of the codec.
-#include "src/codec/c_api.hpp"
+#include "src/base/c_api.hpp"
 #include "src/codec/schema.hpp"
 #include "uplink/codec.hpp"
 
@@ -15,35 +15,9 @@ static_assert(UPLINK_TOO_FAST == static_cast<int>(Error::too_fast), "the errors 
 static_assert(UPLINK_BYTES == static_cast<int>(uplink::Kind::bytes), "the kinds are those of codec.hpp");
 static_assert(UPLINK_MAX_CALLS == uplink::max_calls && UPLINK_MAX_ACK == uplink::max_ack, "limits");
 
-uplink::Schema *in(uplink_schema *s) {
-  return as<uplink::Schema>(s);
-}
-const uplink::Schema *in(const uplink_schema *s) {
-  return as<const uplink::Schema>(s);
-}
-uplink::Frame *in(uplink_frame *f) {
-  return as<uplink::Frame>(f);
-}
-const uplink::Frame *in(const uplink_frame *f) {
-  return as<const uplink::Frame>(f);
-}
-const uplink::Prior *in(const uplink_prior *p) {
-  return as<const uplink::Prior>(p);
-}
-uplink::Encoder *in(uplink_encoder *e) {
-  return as<uplink::Encoder>(e);
-}
-const uplink::Encoder *in(const uplink_encoder *e) {
-  return as<const uplink::Encoder>(e);
-}
-uplink::Decoder *in(uplink_decoder *d) {
-  return as<uplink::Decoder>(d);
-}
-const uplink::Decoder *in(const uplink_decoder *d) {
-  return as<const uplink::Decoder>(d);
-}
-
-bool field_of(const uplink_field &f, uplink::Field *to) {
+bool field_of(const uplink_field *fields, size_t i, uplink::Field *to) {
+  uplink_field f;
+  if (!load(fields, i, &f)) return false;
   if (f.kind < 0 || f.kind > UPLINK_BYTES) return false;
   to->name = f.name;
   to->kind = static_cast<uplink::Kind>(f.kind);
@@ -62,7 +36,7 @@ template <typename Config, typename From> bool shared_config(const From &c, Conf
   if (c.codec != UPLINK_RLE && c.codec != UPLINK_ADAPTIVE) return false;
   to->codec = c.codec == UPLINK_RLE ? uplink::Codec::rle : uplink::Codec::adaptive;
   to->reliable = c.reliable != 0;
-  to->prior = in(c.prior);
+  to->prior = as<const uplink::Prior>(c.prior);
   return number(c.rpc, 0, &to->rpc) && number(c.ring, 64, &to->ring) &&
          number(c.peer_ring, 64, &to->peer_ring);
 }
@@ -84,18 +58,18 @@ uplink_error uplink_schema_create(const uplink_allocator *a, const char *rpc, do
   if (n > uplink::detail::max_fields) return UPLINK_INVALID;
   if (!own.create(of(a), n)) return UPLINK_NO_MEMORY;
   for (size_t i = 0; i < n; i++) {
-    if (field_of(fields[i], &own[i])) continue;
+    if (field_of(fields, i, &own[i])) continue;
     if (field != nullptr) *field = i;
     return UPLINK_INVALID;
   }
   uplink::Schema *s = nullptr;
   Error e = uplink::Schema::create(of(a), rpc, rate_hz, own.data(), n, &s, field);
-  *out = as<uplink_schema>(s);
+  *out = made<uplink_schema>(s);
   return code(e);
 }
 
 void uplink_schema_destroy(uplink_schema *s) {
-  uplink::Schema::destroy(in(s));
+  uplink::Schema::destroy(gone<uplink::Schema>(s));
 }
 size_t uplink_schema_components(const uplink_schema *s) {
   return in(s)->components();
@@ -122,11 +96,11 @@ uplink_error uplink_schema_set_velocity_factors(uplink_schema *s, const int64_t 
 uplink_error uplink_frame_create(const uplink_allocator *a, const uplink_schema *s, uplink_frame **out) {
   uplink::Frame *f = nullptr;
   Error e = uplink::Frame::create(of(a), *in(s), &f);
-  *out = as<uplink_frame>(f);
+  *out = made<uplink_frame>(f);
   return code(e);
 }
 void uplink_frame_destroy(uplink_frame *f) {
-  uplink::Frame::destroy(in(f));
+  uplink::Frame::destroy(gone<uplink::Frame>(f));
 }
 uplink_error uplink_frame_set(uplink_frame *f, size_t field, const double *values, size_t n) {
   return code(in(f)->set(field, values, n));
@@ -161,30 +135,31 @@ uplink_error uplink_prior_create(const uplink_allocator *a, const uint8_t *file,
                                  uplink_prior **out) {
   uplink::Prior *p = nullptr;
   Error e = uplink::Prior::create(of(a), {file, n}, &p);
-  *out = as<uplink_prior>(p);
+  *out = made<uplink_prior>(p);
   return code(e);
 }
 void uplink_prior_destroy(uplink_prior *p) {
-  uplink::Prior::destroy(as<uplink::Prior>(p));
+  uplink::Prior::destroy(gone<uplink::Prior>(p));
 }
 uint64_t uplink_prior_hash(const uplink_prior *p) {
-  return (p == nullptr ? uplink::Prior::generic() : *in(p)).hash();
+  return p == nullptr ? uplink::Prior::generic().hash() : in(p)->hash();
 }
 
 uplink_error uplink_encoder_create(const uplink_allocator *a, const uplink_schema *s,
                                    const uplink_encoder_config *c, uplink_encoder **out) {
+  uplink_encoder_config from;
   uplink::EncoderConfig own;
   *out = nullptr;
-  if (!shared_config(*c, &own) || !number(c->copies, 0, &own.copies) ||
-      !number(c->max_payload, static_cast<int32_t>(uplink::max_payload), &own.max_payload))
+  if (!load(c, &from) || !shared_config(from, &own) || !number(from.copies, 0, &own.copies) ||
+      !number(from.max_payload, static_cast<int32_t>(uplink::max_payload), &own.max_payload))
     return UPLINK_INVALID;
   uplink::Encoder *e = nullptr;
   Error err = uplink::Encoder::create(of(a), *in(s), own, &e);
-  *out = as<uplink_encoder>(e);
+  *out = made<uplink_encoder>(e);
   return code(err);
 }
 void uplink_encoder_destroy(uplink_encoder *e) {
-  uplink::Encoder::destroy(in(e));
+  uplink::Encoder::destroy(gone<uplink::Encoder>(e));
 }
 uplink_error uplink_encoder_encode(uplink_encoder *e, const uplink_frame *f, uint8_t *to, size_t capacity,
                                    size_t *size) {
@@ -208,24 +183,28 @@ uint64_t uplink_encoder_next(const uplink_encoder *e) {
 
 uplink_error uplink_decoder_create(const uplink_allocator *a, const uplink_schema *s,
                                    const uplink_decoder_config *c, uplink_decoder **out) {
+  uplink_decoder_config from;
   uplink::DecoderConfig own;
   *out = nullptr;
-  if (!shared_config(*c, &own)) return UPLINK_INVALID;
+  if (!load(c, &from) || !shared_config(from, &own)) return UPLINK_INVALID;
   uplink::Decoder *d = nullptr;
   Error e = uplink::Decoder::create(of(a), *in(s), own, &d);
-  *out = as<uplink_decoder>(d);
+  *out = made<uplink_decoder>(d);
   return code(e);
 }
 void uplink_decoder_destroy(uplink_decoder *d) {
-  uplink::Decoder::destroy(in(d));
+  uplink::Decoder::destroy(gone<uplink::Decoder>(d));
 }
 
 uplink_error uplink_decoder_decode(uplink_decoder *d, const uint8_t *payload, size_t n, uplink_call *calls,
                                    size_t *count) {
   uplink::Call own[uplink::max_calls];
   Error e = in(d)->decode({payload, n}, own, count);
-  for (size_t i = 0; i < *count; i++)
-    calls[i] = {own[i].sequence, own[i].missed, as<const uplink_frame>(own[i].frame)};
+  if (*count > 0 && calls->struct_size < sizeof(uplink_call)) return UPLINK_INVALID;
+  for (size_t i = 0; i < *count; i++) {
+    uplink_call *call = element(calls, i);
+    *call = {calls->struct_size, own[i].sequence, own[i].missed, as<const uplink_frame>(own[i].frame)};
+  }
   return code(e);
 }
 
