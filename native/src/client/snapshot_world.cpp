@@ -2,6 +2,7 @@
 #include "uplink/snapshot_world.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "src/base/nearest.hpp"
 #include "src/client/suite.hpp"
@@ -334,6 +335,13 @@ size_t SnapshotWorldImpl::ack(uint8_t *to) const {
 
 } // namespace
 
+// keep_name replaces the name of a field by the one that a schema keeps.
+static void keep_name(const Schema &s, const char **name) {
+  if (*name == nullptr) return;
+  for (const FieldInfo &f : detail::impl(s).infos)
+    if (std::strcmp(f.name, *name) == 0) *name = f.name;
+}
+
 Error SnapshotWorld::create(const Allocator &a, const SnapshotWorldConfig &c, SnapshotWorld **out) {
   *out = nullptr;
   if (c.n < 1 || c.n > max_world_types) return Error::invalid;
@@ -357,6 +365,10 @@ Error SnapshotWorld::create(const Allocator &a, const SnapshotWorldConfig &c, Sn
     Interpolator *i = nullptr;
     e = Interpolator::create(a, *t.type, checked, &i);
     Interpolator::destroy(i);
+    for (const char **name :
+         {&t.config.position, &t.config.velocity, &t.config.orientation, &t.config.teleports})
+      keep_name(*c.types[k], name);
+    for (const char *&name : t.config.blended) keep_name(*c.types[k], &name);
   }
   if (e != Error::ok) {
     destroy(w);

@@ -179,12 +179,15 @@ TEST_CASE("a session of a world, with an initial state in pieces") {
   const Ball ball;
   SnapshotWorldConfig c;
   InterpolatorConfig interpolation;
-  interpolation.position = "Position";
+  std::string position = "Position";
+  interpolation.position = position.c_str();
   interpolation.delay = 60 * millisecond;
   c.types[0] = ball.schema;
   c.n = 1;
   c.interpolation[0] = &interpolation;
   Game g(c, false);
+  position.replace(0, 8, "Rotation"); // the world does not refer to the configuration
+  interpolation = {};
   CHECK(g.play("world.jsonl") > 40);
   CHECK(g.client->connected());
   CHECK(g.world->ticks() == 60);
