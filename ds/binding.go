@@ -66,8 +66,8 @@ func (b *binding) markRecovered(frames []rpcdelta.Delivery, number uint64) {
 	frames[len(frames)-1].Redundant += copies + 1 - len(frames)
 }
 
-// copies returns how many frames of the payload in a datagram the missing datagrams contained at
-// least, if each of them had a frame of this RPC. They are the oldest ones. Without missing
+// copies returns the minimum number of frames in a datagram's payload that missing datagrams also
+// contained, if each of them had a frame of this RPC. They are the oldest ones. Without missing
 // datagrams there are none, since they would have been delivered before.
 func (b *binding) copies(frames []rpcdelta.Delivery, number uint64) int {
 	n := len(frames)
@@ -91,7 +91,7 @@ func (b *binding) copies(frames []rpcdelta.Delivery, number uint64) int {
 	switch all := frames[n-1].Redundant + 1; {
 	case missed != 0:
 		batch = int(b.frames) // loss may be a sign of congestion
-	case all == n && all <= batch: // it may have no copies, and no missing datagram a frame of this RPC
+	case all == n && all <= batch: // all frames may be new if no missing datagram had a frame of this RPC
 		return 0
 	}
 	return max(n-batch, min(missing-missed, n-1), 0)

@@ -54,7 +54,7 @@ func (b *bindings) at(n int) *binding {
 	return nil
 }
 
-// find returns the binding with a number, otherwise that of an RPC, or nil.
+// find returns the binding with a number or, if there is none, the binding of an RPC, or nil.
 func (b *bindings) find(rpc *rpc, n int) *binding {
 	if one := b.at(n); one != nil {
 		return one

@@ -45,18 +45,18 @@ type Config struct {
 	// Addrs are the addresses that clients dial; their tokens name one of them. The default is the
 	// address of Listen. If Addrs is empty but not nil, nobody can join before [Server.SetAddrs].
 	Addrs []netip.AddrPort
-	// Fleet, if set, is the server's part in a fleet of servers: they share which tokens were used
-	// and where each client plays, and announce themselves in a directory. See package fleet.
+	// Fleet, if set, makes the server a member of a fleet: the servers of a fleet share which
+	// tokens were used and where each client plays, and announce themselves in a directory. See
+	// package fleet.
 	Fleet *fleet.Config
 	// MaxPlayers is the maximum number of players; default 1,024.
 	MaxPlayers int
 	// Poll runs handlers in [Server.Poll] instead of in Serve.
 	Poll bool
-	// TickHz is how often per second the game calls Poll, 1 to 1000, for RPCs with a
-	// [JitterBuffer]: each Poll is a tick. A game that missed ticks calls Poll once for each. It
-	// has no default.
+	// TickHz is the number of calls of Poll per second, 1 to 1000, for RPCs with a [JitterBuffer]:
+	// each Poll is a tick. A game that missed ticks calls Poll once for each. It has no default.
 	TickHz float64
-	// Joined, if set, is called when a player begins to play here. Left, if set, is called when the
+	// Joined, if set, is called when a player joins this server. Left, if set, is called when the
 	// player has disconnected, with an error that wraps one of session.ErrQuit, ErrKicked,
 	// ErrShutdown, ErrTimeout, ErrReplaced, ErrHandedOver, ErrProtocol, ErrLimit and ErrPanic. Each
 	// is called once for a player, where handlers run. With Poll, connections are refused while
@@ -75,8 +75,9 @@ type Config struct {
 	// nothing is logged, except that without a PanicHandler panics are logged to slog.Default.
 	Logger *slog.Logger
 
-	// The other fields are in groups: Transport configures sockets and sessions, Limits what
-	// players may use, Tuning how calls are decoded and acknowledged. Hooks are called less often.
+	// The other fields are in groups: Transport configures sockets and sessions, Limits the
+	// resources of players, and Tuning the decoding and acknowledging of calls. Hooks contains
+	// callbacks for less common events.
 	Transport Transport
 	Limits    Limits
 	Tuning    Tuning
@@ -108,29 +109,29 @@ type Transport struct {
 	KeyLog io.Writer
 }
 
-// Limits are what the players of a [Server] may use: Config.Limits. The zero value of each field
-// means its default.
+// Limits limits the resources that the players of a [Server] may use: Config.Limits. The zero value
+// of each field means its default.
 type Limits struct {
-	// QueueBytes limits what waits for Poll, in bytes with overhead; default 16 MiB. Half of it is
-	// divided evenly among the players, the other half is for those that need more. What does not
-	// fit is dropped and counted as queue_full. If a reliable frame is dropped, its player is
-	// disconnected.
+	// QueueBytes limits the size of the calls and messages that wait for Poll, in bytes with
+	// overhead; default 16 MiB. Half of it is divided evenly among the players, and the other half
+	// is for players who need more. Calls and messages that do not fit are dropped and counted as
+	// queue_full. If a reliable frame is dropped, its player is disconnected.
 	QueueBytes int
 	// ReliableQueue is the maximum number of bytes of reliable data for a player that wait to be
-	// sent or acknowledged: calls, messages, answers, and what worlds send. The default is 256 KiB,
-	// the minimum 32 KiB. TotalReliableQueue is the maximum of all players together; default 64
-	// MiB. Beyond them, sending returns session.ErrBacklog. See [Player.ReliableRoom] and
-	// [Player.WaitReliable].
+	// sent or acknowledged: calls, messages, answers, and data of worlds. The default is 256 KiB,
+	// the minimum 32 KiB. TotalReliableQueue is the maximum for all players together; default 64
+	// MiB. If a message would exceed a limit, sending returns session.ErrBacklog. See
+	// [Player.ReliableRoom] and [Player.WaitReliable].
 	ReliableQueue, TotalReliableQueue int
-	// StreamRate limits what all streams to one player send together, in bytes/s with all headers;
-	// default session.DefaultStreamRate. On a congested path it is less.
+	// StreamRate is the maximum rate of all streams to one player together, in bytes/s with all
+	// headers; default session.DefaultStreamRate. On a congested path it is less.
 	StreamRate int
-	// RateSlack is how many times its declared rate a player may call an RPC, 1 to MaxRateSlack;
-	// default 2. Bursts of two seconds at that rate are permitted. Frames above the limit are
-	// dropped and counted as rate_limited, although they are baselines like others; if one is
-	// reliable, its player is disconnected. Payloads are limited in the same way before they are
-	// decoded, and may have at most 10 frames each on average, redundant ones included, or 16 at
-	// the declared rate.
+	// RateSlack is the permitted rate of a player's calls relative to the declared rate of the RPC,
+	// 1 to MaxRateSlack; default 2. Bursts of two seconds at that rate are permitted. Frames above
+	// the limit are dropped and counted as rate_limited, although they are baselines like others;
+	// if one is reliable, its player is disconnected. Payloads are limited in the same way before
+	// they are decoded, and may have at most 10 frames each on average, redundant ones included, or
+	// 16 at the declared rate.
 	RateSlack float64
 	// MaxRate is the highest rate with which an RPC can be bound, in calls per second, up to 1000;
 	// default 250. The rate of a schema that was passed to [HandleSchema] can be bound too. An RPC
@@ -148,58 +149,58 @@ type Tuning struct {
 	// rpcdelta.MaxRing; default rpcdelta.DefaultRing. It should exceed the number of frames
 	// that a client sends in one round trip plus one ack interval.
 	Ring int
-	// AckHz is the maximum number of datagrams per second with acks of a player's frames alone, all
-	// of its RPCs in one. They leave less often unless they save more bits than they cost; see
-	// [rpcdelta.Decoder.AckPays]. Acks that are sent with messages of a world count too: where
-	// these are more frequent, there are no datagrams of acks alone. 1 to 1000, default
-	// DefaultAckHz.
+	// AckHz is the maximum number of datagrams per second that contain only acks of a player's
+	// frames, of all its RPCs together. They are sent less often unless they save more bits than
+	// they cost; see [rpcdelta.Decoder.AckPays]. Acks piggybacked on messages of a world count
+	// towards AckHz: if they are more frequent, the server sends no datagrams with acks only. 1 to
+	// 1000, default DefaultAckHz.
 	AckHz float64
 	// DeliverLate delivers late frames, marked as such, instead of dropping them.
 	DeliverLate bool
 	// Priors are the priors from which streams of the adaptive codec may start besides the built-in
-	// one, including those of older clients. If a client names another one, its stream starts from
-	// the built-in one, and RPCStats counts that.
+	// one, including those of older clients. If a client names another prior, its stream starts
+	// from the built-in one, which RPCStats counts.
 	Priors []*prior.Prior
 }
 
-// Hooks are the functions of a game for less common events: Config.Hooks. Nil ones are not called.
+// Hooks are callbacks of a game for less common events: Config.Hooks. Nil callbacks are not called.
 type Hooks struct {
 	// Connected, if set, is called when a player has connected, before Joined: to offer worlds. A
-	// player whom another server hands over receives them while it still plays there; Joined
-	// follows when that server has released the player, or never. Until then the player is not
-	// among [Server.Players], has no [Player.HandoverPayload], and nothing that it sends is
+	// player whom another server hands over receives them while the player is still at that server.
+	// Joined is called when that server has released the player, or never. Until then the player is
+	// not among [Server.Players], has no [Player.HandoverPayload], and nothing that it sends is
 	// delivered.
 	Connected func(*Player)
-	// HandedOver, if set, is called with the outcome of each [Player.Handover], where handlers run:
-	// with nil when this server has released the player, to which nothing of the player is
-	// delivered any more, and which Left follows soon: save the player here, as the other server
-	// may never see it. It is called with an error that wraps session.ErrHandover if the client
-	// could not continue there, and session.ErrTimeout too if it has not switched in time, and with
-	// session.ErrUnhandled if it supports no handovers: then the player stays. If the session ends
-	// first, the error is that of Left, which follows.
+	// HandedOver, if set, is called with the outcome of each [Player.Handover], where handlers run.
+	// The error is nil when this server has released the player: no more data of the player is
+	// delivered here, and Left follows soon. Save the player's state in this call, because the
+	// client may never reach the other server. With any other error, the player stays: it wraps
+	// session.ErrHandover if the client could not continue there, and also session.ErrTimeout if it
+	// did not switch in time, or session.ErrUnhandled if the client supports no handovers. If the
+	// session ends first, the error is that of Left, which follows.
 	HandedOver func(*Player, error)
 	// Moved, if set, is called when a player's address has changed from an earlier one to that of
-	// [Player.Addr], in the same session, where handlers run. Of several changes before a Poll,
-	// only the first is told.
+	// [Player.Addr], in the same session, where handlers run. If the address changes several times
+	// before a Poll, Moved is called for the first change only.
 	Moved func(p *Player, from netip.AddrPort)
 	// OnUnreliable, if set, is called for each message that players send with
 	// client.Conn.SendUnreliable and that arrives, as OnMessage is. Messages above its rate limit,
-	// or that find no room while others wait for Poll, are dropped and counted.
+	// or for which the queue for Poll has no room, are dropped and counted.
 	OnUnreliable func(p *Player, message []byte)
 	// OnRequest, if set, is called for each [Request] that players make with client.Conn.Request,
 	// in one order with the messages of OnMessage, where handlers run. The game answers it there or
 	// later. Without OnRequest, clients get session.ErrUnhandled.
 	OnRequest func(*Request)
 	// OnStream, if set, is called with each stream that a player opens with client.Conn.OpenStream,
-	// on a goroutine of its own, also with Poll: when it returns, the stream is over. It must not
-	// call [Server.Close].
+	// on a goroutine of its own, also with Poll. When it returns, the stream ends. It must not call
+	// [Server.Close].
 	OnStream func(*Player, session.StreamReader)
 	// PanicHandler, if set, is called when a callback of the game has panicked: a handler, a
 	// validator, Joined, Left, HandedOver, Moved, OnMessage, OnUnreliable, OnRequest, OnStream, or
-	// a method of Tap; and when the code that decodes what a player sent has. Its arguments are the
-	// player for whom the callback was called (nil for Tap.Counted and Tap.Resets), the value of
-	// the panic (nil after runtime.Goexit, as by FailNow of package testing), and the goroutine's
-	// stack.
+	// a method of Tap. It is also called when code that decodes data from a player has panicked.
+	// Its arguments are the player for whom the callback was called (nil for Tap.Counted and
+	// Tap.Resets), the value of the panic (nil after runtime.Goexit, as by FailNow of package
+	// testing), and the goroutine's stack.
 	//
 	// Before the call the panic is counted (Stats.Panics) and logged with its stack. After the call
 	// the player's session is closed. Left gets an error that wraps session.ErrPanic. The client

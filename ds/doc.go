@@ -7,7 +7,7 @@
 //
 // That is for loopback. On a public address a server has a key, and players connect with tokens
 // that the game's backend issues with the issuer key (package token). Player.ClientID and
-// Player.UserData return what the token contains.
+// Player.UserData return contents of the token.
 //
 //	srv, err := ds.Listen("203.0.113.7:7777", ds.Config{Key: key})
 //
@@ -17,7 +17,7 @@
 //
 // With Config.Transport.Shards there are several such goroutines, each with a part of the players.
 // Handlers, validators, Joined, Left and OnMessage then run for different players at the same time,
-// and what they share needs a lock. They never run at the same time for one player. If a client
+// so shared data needs a lock. They never run at the same time for one player. If a client
 // reconnects while its last session is still open, Left of that session returns before Joined of
 // the new one is called. In Poll all of them run one at a time, whatever the number of shards.
 //

@@ -60,7 +60,7 @@ func (d *drain) step(now time.Time) {
 	d.mu.Unlock()
 	for _, o := range outcomes {
 		switch {
-		case errors.Is(o.err, session.ErrTimeout): // a client that obeys neither
+		case errors.Is(o.err, session.ErrTimeout): // the client neither switches nor leaves
 			o.player.end(session.ErrShutdown, "")
 		case errors.Is(o.err, session.ErrHandover):
 			d.next[o.player] = now.Add(drainRetry)

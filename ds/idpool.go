@@ -8,11 +8,10 @@ import (
 // ErrNoIDs reports that all ids of an [IDPool] are in use.
 var ErrNoIDs = errors.New("ds: all ids of the pool are in use")
 
-// IDPool hands out the ids of a world's objects, with generations that distinguish the objects
-// which use the same id one after the other. It hands out the free id that was released the longest
-// time ago. An id with the same generation is handed out again only after 256 releases of that id,
-// so a client that missed snapshots does not mistake one object for another. Not safe for
-// concurrent use.
+// IDPool allocates the ids of a world's objects, with generations that distinguish successive
+// objects with the same id. It hands out the free id that was released the longest time ago. An id
+// with the same generation is handed out again only after 256 releases of that id, so a client that
+// missed snapshots does not mistake one object for another. Not safe for concurrent use.
 type IDPool struct {
 	first       uint16
 	free        []uint16 // ring buffer of the free ids; the next one is at head

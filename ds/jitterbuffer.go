@@ -27,9 +27,9 @@ import (
 // delivered, marked as late, at the next Poll.
 //
 // The server reports to the client how early its frames arrive and how early they should. The
-// client's clock follows if the game runs it as client.Stream.Pace says. If a client's clock does
-// not follow, the buffer sets its release times again when the frames arrive too early or too late
-// for them. docs/jitter.md has measurements.
+// client's clock follows if the game runs it at the rate of client.Stream.Pace. If a client's clock
+// does not follow, the buffer sets its release times again when the frames arrive too early or too
+// late for them. docs/jitter.md has measurements.
 //
 // The frames in a buffer do not count for Config.Limits.QueueBytes. A buffer holds at most the
 // frames of about twice MaxDepth.

@@ -46,7 +46,7 @@ type Player struct {
 	awaits   atomic.Bool // another server has not released the player yet, so Joined has not been called
 	standby  *standby    // set while awaits is true
 	opened   time.Time   // time at which the session was opened
-	leaves   atomic.Bool // the player has been told to leave
+	leaves   atomic.Bool // the client was asked to leave
 
 	quota   playerQuota
 	moved   atomic.Bool                          // a call of Config.Hooks.Moved is pending
@@ -86,8 +86,8 @@ func (p *Player) RTT() time.Duration { return p.conn.RTT() }
 
 // Kick ends the player's session. Config.Left and the client get errors that wrap session.ErrKicked
 // and contain the reason, of which the client gets the first 64 bytes. The client does not
-// reconnect. No frame of the player is delivered any more: those that wait for Poll are counted as
-// [Kicked].
+// reconnect. From then on, no frame of the player is delivered: frames that wait for Poll are
+// counted as [Kicked].
 func (p *Player) Kick(reason string) { p.kick(session.ErrKicked, reason) }
 
 func (p *Player) kick(cause error, reason string) {
@@ -135,15 +135,15 @@ func (p *Player) SendReliable(b []byte) error {
 	return nil
 }
 
-// ReliableRoom returns how many bytes a message of [Player.SendReliable] may have now, up to
-// [MaxMessage]: what waits for the player and for all players leaves so much room. Calls take about
-// their size in it.
+// ReliableRoom returns the size in bytes of the largest message that [Player.SendReliable] can send
+// now, up to [MaxMessage]. [Limits.ReliableQueue] and [Limits.TotalReliableQueue] determine it. A
+// reliable call needs about its own size.
 func (p *Player) ReliableRoom() int { return min(max(p.conn.ReliableRoom()-1, 0), MaxMessage) }
 
 // WaitReliable waits until there is room for n bytes, up to [MaxMessage], of a reliable message or
 // call. Another goroutine may take the room first. The error is that of the context, or wraps
 // net.ErrClosed after the end of the session. Callbacks of the server, such as handlers, must not
-// call it: they would hold up what makes room.
+// call it, because there is no new room until they return.
 func (p *Player) WaitReliable(ctx context.Context, n int) error {
 	if err := p.conn.WaitReliable(ctx, n+1); err != nil {
 		return fmt.Errorf("ds: player %d: %w", p.ID(), err)
@@ -153,7 +153,7 @@ func (p *Player) WaitReliable(ctx context.Context, n int) error {
 
 // SendUnreliable sends a copy of b, at most transport.MaxPayload-1 bytes, to the player, whose
 // client calls client.Config.Hooks.OnUnreliable if the message arrives: for effects that a later
-// message makes up for. It may be lost, and may overtake others. It has a datagram of its own.
+// message replaces. It may be lost or arrive out of order. It is sent in a datagram of its own.
 // SendUnreliable does not block. After the end of the session, the error wraps net.ErrClosed.
 func (p *Player) SendUnreliable(b []byte) error {
 	if len(b) >= transport.MaxPayload {
@@ -182,13 +182,13 @@ func (p *Player) Buffer(rpc string) (BufferStats, bool) {
 	return BufferStats{}, false
 }
 
-// PlayerStats counts what was received from one player.
+// PlayerStats contains the counts of one player.
 type PlayerStats struct {
 	// Frames counts the delivered frames of all RPCs, including those that [Validate] rejected.
 	Frames uint64
-	// Missed counts frames that were never delivered, as far as later frames show.
+	// Missed counts frames that were lost or dropped; see RPCStats.Missed.
 	Missed uint64
-	// Drops counts all that was dropped, by reason.
+	// Drops counts dropped messages, payloads and frames by reason.
 	Drops [drops]uint64
 	// Transport counts the player's datagrams and contains the round-trip time.
 	Transport transport.Stats
@@ -251,7 +251,7 @@ func (p *Player) reject(a *arrival, d Drop, reason string) {
 	}
 }
 
-// Offer offers the player the world of that name as snapshots; see [World.Offer].
+// Offer offers the player a world by its name, as snapshots; see [World.Offer].
 func (p *Player) Offer(world string) (*SnapshotStream, error) {
 	w, err := p.server.worldOf(world)
 	if err != nil {
@@ -260,8 +260,7 @@ func (p *Player) Offer(world string) (*SnapshotStream, error) {
 	return w.offer(p)
 }
 
-// OfferState offers the player the world of that name by state synchronization; see
-// [World.OfferState].
+// OfferState offers the player a world by its name, as state; see [World.OfferState].
 func (p *Player) OfferState(world string, cfg StateConfig) (*StateStream, error) {
 	w, err := p.server.worldOf(world)
 	if err != nil {
@@ -270,11 +269,11 @@ func (p *Player) OfferState(world string, cfg StateConfig) (*StateStream, error)
 	return w.offerState(p, cfg)
 }
 
-// OpenStream opens a stream to the player, whose client calls client.Config.Hooks.OnStream with it:
-// for more than fits a message, such as levels and replays. Streams do not delay messages, and are
-// not ordered with them nor with each other. They share Config.Limits.StreamRate. The name has 1 to
-// 128 bytes and does not begin with "uplink.". If ctx is done before the stream is over, the stream
-// is aborted with the cause of ctx.
+// OpenStream opens a stream to the player, whose client calls client.Config.Hooks.OnStream with it.
+// Streams are for data that is too large for messages, such as levels and replays. Streams do not
+// delay messages, and are not ordered with them nor with each other. They share
+// Config.Limits.StreamRate. The name has 1 to 128 bytes and does not begin with "uplink.". If ctx
+// is done before the stream has ended, the stream is aborted with the cause of ctx.
 //
 // OpenStream never waits, but the stream's Write and Close do: a game loop calls them on another
 // goroutine. At most 8 streams to a player are open at a time, and 16 a second can be opened, with

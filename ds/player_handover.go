@@ -21,7 +21,7 @@ const (
 	// client must switch.
 	handoverLife = 30 * time.Second
 	// standbyLife is the time for which the new server keeps a session that the old one has not
-	// released. A token can be used until the end of its life.
+	// released. The client may use the token until it expires.
 	standbyLife = handoverLife + 10*time.Second
 	// handoverLinger is the time for which the old server keeps a session after the client has
 	// switched, so that messages in flight still arrive.
@@ -47,22 +47,23 @@ type Target struct {
 	Addrs []netip.AddrPort
 	// Route is the server's Config.Transport.Route, if it is behind a proxy.
 	Route []byte
-	// Key is the server's key; default that of this server, for servers that share one.
+	// Key is the key of the other server; the default is the key of this server, for servers that
+	// share one.
 	Key token.IssuerKey
 }
 
 // HandoverConfig configures [Player.Handover]. The zero value of each field means its default.
 type HandoverConfig struct {
-	// Tick is the tick of a world of this server from which the handover counts: the client plays
-	// here until it has received that tick or a later one. At 0, the default, it switches as soon
-	// as it is ready. World is the name of that world; default the only one that the player has
-	// subscribed to.
+	// Tick is the tick of a world of this server at which the handover takes effect: the client
+	// switches only after it has received that tick or a later one. With 0, the default, it
+	// switches as soon as it is ready. World is the name of that world; default the only world that
+	// the player has subscribed to.
 	Tick  uint64
 	World string
 	// Payload is the game's data for the other server, at most [MaxHandover] bytes: see
 	// [Player.HandoverPayload]. The client can read it, but cannot change it.
 	Payload []byte
-	// UserData is Player.UserData at the other server; default that of this one.
+	// UserData is Player.UserData at the other server; default the UserData at this server.
 	UserData []byte
 }
 
@@ -73,7 +74,7 @@ type handover struct {
 	released bool             // a handover has completed, so the player belongs to the other server
 	taken    ratelimit.Bucket // bucket of handoverRate
 
-	// Of the shard's goroutine:
+	// Used only by the shard's goroutine:
 	switched time.Time // time at which the player was released; zero until then
 	release  []byte    // release message that waits for room in the reliable channel
 }
@@ -111,24 +112,25 @@ func (h *handover) isReleased() bool {
 	return h.released
 }
 
-// Handover hands the player over to another server, without a gap: the client connects there while
-// it plays on here, and switches when it has bound its RPCs there and receives the worlds, from
-// HandoverConfig.Tick on. Handover does not wait. Config.Hooks.HandedOver is called with the
-// outcome. If the client cannot reach the other server, or is refused there, the player stays.
+// Handover hands the player over to another server without an interruption. The client connects to
+// the other server while the session here continues. It switches when it has bound its RPCs and
+// receives the worlds there, but not before HandoverConfig.Tick. Handover does not wait.
+// Config.Hooks.HandedOver is called with the outcome. If the client cannot reach the other server,
+// or is refused there, the player stays.
 //
-// The player is this server's until Config.Hooks.HandedOver is called with nil: then no frame,
-// message or request of the player is delivered here any more. Only that permits the other server
-// to call Config.Joined with the payload: it is called once, or never if the client does not
-// arrive. There the player has the same [Player.ClientID], and [Player.UserData] unless the
-// configuration has another. Before Joined, Config.Hooks.Connected is called there, for the worlds
-// that the client receives before it switches.
+// The player belongs to this server until Config.Hooks.HandedOver is called with nil. From then on,
+// no frame, message or request of the player is delivered here, and the other server may call
+// Config.Joined with the payload: once, or never if the client does not arrive. There the player
+// has the same [Player.ClientID], and [Player.UserData] unless the configuration has another.
+// Before Joined, Config.Hooks.Connected is called there, for the worlds that the client receives
+// before it switches.
 //
 // If the client has not switched within 30 s, the handover has failed, and the player stays.
 //
-// No reliable message is lost or doubled, in either direction. What the client sends before it
-// switches arrives at this server, what it sends later at the other one. Requests and streams
-// continue at the server where they began, for at most 10 s. What this server sends is delivered,
-// until the client has everything: then SendReliable returns an error that wraps
+// No reliable message is lost or doubled, in either direction. Messages that the client sends
+// before it switches arrive at this server, later ones at the other server. Requests and streams
+// continue at the server where they began, for at most 10 s. Messages of this server are delivered
+// until the client has received all of them. Then SendReliable returns an error that wraps
 // session.ErrHandedOver, and Config.Left is called with that reason.
 //
 // One handover of a player can be pending, and 3 can fail at once and 4 a minute; beyond that, or
@@ -267,7 +269,7 @@ func (p *Player) release(a *arrival) {
 		return
 	}
 	h.switched, h.release = a.at, message.AppendRelease(nil, o.secret)
-	p.conn.Keep(true) // the other server may hand it back before the session here is over
+	p.conn.Keep(true) // the other server may hand the player back before this session has ended
 	p.shard.switched = append(p.shard.switched, p)
 	for _, q := range p.shard.sequencing {
 		if q.player == p {
@@ -359,6 +361,6 @@ func (p *Player) receiveHandover(b []byte, a *arrival) {
 	}
 }
 
-// HandoverPayload returns the data with which another server handed the player over
-// (HandoverConfig.Payload); nil if there is none. It must not be modified.
+// HandoverPayload returns the HandoverConfig.Payload with which another server handed the player
+// over; nil if there is none. It must not be modified.
 func (p *Player) HandoverPayload() []byte { return p.payload }

@@ -11,7 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/session"
 )
 
-// rpc is one RPC of the server, for all players. After Serve has started, only gone changes.
+// rpc is one RPC of the server, for all players. After Serve has started, only the field gone
+// changes.
 type rpc struct {
 	schema  *schema.Schema
 	sink    sink
@@ -39,18 +40,18 @@ type Frame[T any] struct {
 	// Seq is the frame's sequence number, from 0 when the client binds the RPC.
 	Seq uint64
 	// Missed is the number of frames that were lost, dropped or rejected between the previous
-	// delivered frame and this one, without those for which a frame was repeated.
+	// delivered frame and this one, except frames that a repeated frame replaced.
 	Missed uint64
-	// Late reports that newer frames were delivered or rejected before, or with a [JitterBuffer]
-	// that the frame's tick is over; see [Tuning.DeliverLate].
+	// Late reports that a newer frame was delivered or rejected before this one or, with a
+	// [JitterBuffer], that the frame's tick has passed; see [Tuning.DeliverLate].
 	Late bool
-	// Repeated reports that the frame of this tick is missing and Value is that of the frame
-	// before; see [JitterBuffer]. Seq is the number of the missing frame.
+	// Repeated reports that the frame of this tick is missing and that Value repeats the previous
+	// frame; see [JitterBuffer]. Seq is the number of the missing frame.
 	Repeated bool
 	// Redundant reports that a redundant copy delivered the frame, because an earlier datagram that
 	// contained it was lost or is late. If the client batches frames, the server cannot always tell
-	// a copy from a frame that was sent for the first time. It then reports as many frames as were
-	// in the missing datagrams at least, if each of these had a frame of the RPC.
+	// a copy from a frame that was sent for the first time. It then assumes that each missing
+	// datagram contained a frame of the RPC, and reports the minimum number of frames in them.
 	Redundant bool
 	// Received is when the datagram arrived.
 	Received time.Time
@@ -64,8 +65,9 @@ type HandleOption interface {
 	apply(r *rpc, c *Config) error
 }
 
-// ForPrediction is a [HandleOption]: the messages of worlds tell each player which of its calls of
-// the RPC were processed, in 3 bytes. Clients that predict need that: see client.Stream.Processed.
+// ForPrediction is a [HandleOption]: the messages of worlds to each player contain the number of
+// processed calls of the RPC, in 3 bytes. Clients that predict need that: see
+// client.Stream.Processed.
 type ForPrediction struct{}
 
 func (ForPrediction) apply(r *rpc, _ *Config) error {
@@ -141,7 +143,7 @@ func handle[T any](s *Server, rpcSchema *schema.Schema, extra int, restore func(
 // ([Player.Rejected]), and in Missed of the next frame. After [Limits.MaxRejected] of them the
 // session ends.
 //
-// f runs where handlers run, and may read what the game knows of the player. It cannot change the
+// f runs where handlers run, and may read the game's state of the player. It cannot change the
 // frame. A rejected frame is still a baseline: the codec does not depend on the validator. Call
 // Validate before Serve.
 func Validate[T any](s *Server, name string, f func(*Player, Frame[T]) error) error {
@@ -240,7 +242,7 @@ type inbox[T any] struct {
 	size    int       // bytes of a waiting frame without its byte slices
 	waiting []item[T] // guarded by the queue's lock
 
-	// Of Poll:
+	// Used only by Poll:
 	running []item[T]
 	poll    uint64 // value of quota.polls when running was filled
 	next    int    // index in running of the next frame

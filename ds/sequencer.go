@@ -101,7 +101,7 @@ func (q *sequencer) release(upTo uint64) {
 	q.waiting = q.waiting[:len(q.waiting)-done]
 }
 
-// pass passes a frame on, with the number of those that were missing before it.
+// pass delivers a frame to the next sink, with the number of frames missing before it.
 func (q *sequencer) pass(d *rpcdelta.Delivery, at time.Time) error {
 	next := *d
 	next.Late, next.Missed = false, d.Seq-q.next

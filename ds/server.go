@@ -115,9 +115,9 @@ func Listen(addr string, cfg Config) (*Server, error) {
 func (s *Server) Addr() netip.AddrPort { return s.ln.Addr() }
 
 // SetKeys replaces [Config.Key] and [Config.OtherKeys] while the server runs. Players stay
-// connected, whatever key their token is of. To rotate keys, set the old and the new one, issue
-// tokens with the new one, and remove the old one when its last token has expired. If SetKeys
-// returns an error, the keys have not changed.
+// connected, whichever key their token was issued with. To rotate keys, set the old and the new
+// key, issue tokens with the new one, and remove the old one when its last token has expired. If
+// SetKeys returns an error, the keys have not changed.
 func (s *Server) SetKeys(keys ...token.Key) error {
 	err := s.ln.SetKeys(keys...)
 	if err == nil {
@@ -166,8 +166,8 @@ func (s *Server) Players() iter.Seq[*Player] {
 	}
 }
 
-// Serve receives until ctx is done or Close is called. Then it closes the connections, tells
-// the players, and returns nil. If a socket fails, it returns the error of the socket.
+// Serve receives until ctx is done or Close is called. Then it closes all connections, informs the
+// clients, and returns nil. If a socket fails, it returns the error of the socket.
 func (s *Server) Serve(ctx context.Context) error {
 	if s.serving.CompareAndSwap(false, true) {
 		defer close(s.served)
@@ -199,13 +199,13 @@ func (s *Server) Close() error {
 }
 
 // Shutdown ends Serve without losing data. It refuses new players (session.ErrDraining), whose
-// tokens are not used up, tells the connected ones, and waits until each player has received all
-// reliable messages, the player's own reliable messages have arrived, its requests are answered,
-// all streams are over, and the player has left. With [Config.Poll] it also waits until the game
-// has polled everything that arrived. Then, or when ctx is done, it closes the server like
-// [Server.Close]; in the second case it returns the error of ctx. Clients leave by themselves and
-// reconnect when a server is there again. What handlers send meanwhile may be lost. Like Close, it
-// must not be called from a handler.
+// tokens are not used up, and informs the connected clients. It waits until each player has
+// received all reliable messages, the player's own reliable messages have arrived, its requests are
+// answered, all its streams have ended, and the player has left. With [Config.Poll] it also waits
+// until the game has polled everything that arrived. Then, or when ctx is done, it closes the
+// server like [Server.Close]; in the second case it returns the error of ctx. Clients leave by
+// themselves, and reconnect when a server runs again. Messages that handlers send during Shutdown
+// may be lost. Like Close, it must not be called from a handler.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.leaving.Store(true)
 	s.refuseJoins()
@@ -221,8 +221,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(cut, s.Close())
 }
 
-// refuseJoins makes the server refuse new players, before their tokens are used up, and tells the
-// fleet.
+// refuseJoins makes the server refuse new players before their tokens are used up, and announces
+// this to the fleet.
 func (s *Server) refuseJoins() {
 	s.ln.Drain()
 	if s.member != nil {
@@ -233,7 +233,7 @@ func (s *Server) refuseJoins() {
 // Poll runs the handlers of everything that arrived since the last call, in order, on the caller's
 // goroutine, and returns their number. It is for servers with [Config.Poll], and for one goroutine
 // at a time. For RPCs with a [JitterBuffer] each call is a tick: Poll first runs the handlers of
-// what arrived, then those of the frames that the jitter buffers release for this tick.
+// everything else, and then those of the frames that the jitter buffers release for this tick.
 //
 // A panic in a handler does not end Poll: see [Hooks.PanicHandler]. If PanicHandler itself panics,
 // or a handler calls runtime.Goexit, Poll ends, and the next call continues with the rest.
@@ -248,8 +248,9 @@ func (s *Server) Poll() int {
 	return n + s.buffers.release(time.Now())
 }
 
-// Events returns the last events of sessions, at most 256, the newest first: who joined, who left
-// and why, and who was refused. Stats.Events counts all.
+// Events returns the last events of sessions, at most 256, the newest first: for example players
+// who joined, left or were refused, with the reason. Stats.Events contains the counts of all
+// events.
 func (s *Server) Events() []Event { return s.events.newest() }
 
 // Stats returns the server's counts.
@@ -313,7 +314,7 @@ func (s *Server) lookup(name string) (*rpc, []string) {
 	return nil, slices.Sorted(maps.Keys(s.rpcs))
 }
 
-// worldOf returns the world of that name.
+// worldOf returns the world with a name.
 func (s *Server) worldOf(name string) (*served, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -323,8 +324,8 @@ func (s *Server) worldOf(name string) (*served, error) {
 	return nil, fmt.Errorf("ds: the server has no world %s, but %s: declare it by NewWorld, with the server", name, cmp.Or(strings.Join(slices.Sorted(maps.Keys(s.worlds)), ", "), "none"))
 }
 
-// bindingMemory returns about how many bytes the bindings of a player may take: twice those of all
-// RPCs with the server's fields.
+// bindingMemory returns the approximate maximum size of the bindings of a player in bytes: twice
+// the size of bindings of all RPCs with the server's fields.
 func (s *Server) bindingMemory() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -374,22 +375,23 @@ func (s *Server) Profiles() []RPCProfile {
 	return out
 }
 
-// Drain empties the server and closes it, without a gap for its players. It refuses new players
-// (session.ErrDraining), whose tokens are not used up, announces that in the fleet's directory,
-// hands each player over to the server that choose returns ([Player.Handover]), also those whose
-// handshake had begun, waits until all of them have left, with [Config.Poll] until the game has
-// polled everything, and closes the server like [Server.Close].
+// Drain hands all players over to other servers, without an interruption, and closes the server. It
+// refuses new players (session.ErrDraining), whose tokens are not used up, and announces this in
+// the fleet's directory. It hands each player over to the server that choose returns
+// ([Player.Handover]), including players whose handshake had begun. It waits until all of them have
+// left and, with [Config.Poll], until the game has polled everything. Then it closes the server
+// like [Server.Close].
 //
-// If choose is nil, it is the choice of a server with the same labels from the fleet's directory,
-// by load; the handover has no payload. Choose is called again after a second if its error wraps
-// session.ErrServerBusy, as while the directory cannot be read, or if the client cannot reach the
-// other server. If choose returns another error, as without [Config.Fleet], or the client supports
-// no handovers, the player is told to leave as by [Server.Shutdown]. The session of a client that
-// does not switch within 30 s ends.
+// If choose is nil, Drain chooses a server with the same labels from the fleet's directory, by
+// load; the handover has no payload. choose is called again after a second if its error wraps
+// session.ErrServerBusy, for example while the directory cannot be read, or if the client cannot
+// reach the other server. If choose returns another error, for example without [Config.Fleet], or
+// the client supports no handovers, the client is asked to leave as by [Server.Shutdown]. The
+// session of a client that does not switch within 30 s ends.
 //
-// If ctx is done before, Drain ends the sessions that are left and returns the error of ctx. It
-// calls choose on the caller's goroutine, for about 100 players a second. Like Close, it must not
-// be called from a handler, and once.
+// If ctx is done before, Drain ends the remaining sessions and returns the error of ctx. It calls
+// choose on the caller's goroutine, for about 100 players a second. Call it at most once and, like
+// Close, not from a handler.
 func (s *Server) Drain(ctx context.Context, choose func(*Player) (Target, HandoverConfig, error)) error {
 	if choose == nil {
 		choose = s.otherServers(ctx)

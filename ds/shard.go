@@ -32,8 +32,8 @@ type shard struct {
 	index  int       // index in Server.shards
 	start  time.Time // start of the clock of rate limits
 
-	// The shard's goroutine writes these with mu held and reads them without; others read them with
-	// mu held.
+	// The shard's goroutine writes this map with mu held and reads it without. Other goroutines
+	// read it with mu held.
 	players map[*Player]struct{}
 
 	// Used only by the shard's goroutine:
@@ -144,7 +144,7 @@ func (h *shard) Closed(c *endpoint.Conn, err error) {
 	case !p.handover.switched.IsZero():
 		err = session.ErrHandedOver
 	case (s.leaving.Load() || p.leaves.Load()) && errors.Is(err, session.ErrQuit):
-		err = session.ErrShutdown // clients leave when the server tells them to
+		err = session.ErrShutdown // the server asked the client to leave
 	}
 	h.mu.Lock()
 	delete(h.players, p)
@@ -187,8 +187,7 @@ func (h *shard) Refused(client uint64, err error) {
 	}
 }
 
-// Moved tells the game of a player's new address. Of several changes, at most one call waits for
-// Poll.
+// Moved reports a player's new address to the game. At most one call of a player waits for Poll.
 func (h *shard) Moved(c *endpoint.Conn, from netip.AddrPort) {
 	s := h.server
 	p := c.Value.(*Player)
@@ -230,8 +229,8 @@ func (h *shard) Message(c *endpoint.Conn, b []byte, at time.Time) {
 	c.Value.(*Player).receive(b, at, true)
 }
 
-// Handled publishes the counts of a batch of datagrams. Publishing those of each datagram would
-// cost more than counting.
+// Handled publishes the counts of a batch of datagrams, because publishing them after each datagram
+// would cost more than counting.
 func (h *shard) Handled() {
 	for _, c := range h.unpublished {
 		c.publish()
@@ -288,10 +287,10 @@ func (h *shard) pollTap(now time.Time) {
 	}
 }
 
-// drain tells the players to leave who have received all reliable messages, repeatedly since the
-// datagram may be lost, and notes when all players of the server have left, and nobody joins whose
-// token was used before the drain. While the server drains, it tells only those who are not handed
-// over.
+// drain asks the clients that have received all reliable messages to leave, repeatedly because the
+// datagram may be lost. While the server drains, it asks only clients that are not handed over. It
+// records when all players have left and no client whose token was used before the drain can still
+// join.
 func (h *shard) drain() {
 	s := h.server
 	for p := range h.players {
@@ -337,8 +336,8 @@ func (h *shard) sendAcks(now time.Time) {
 	h.due = waiting
 }
 
-// ack sends the acks of all RPCs of a player, in as few datagrams as possible, and at times a
-// report on its jitter buffers. The player's bindings must be locked.
+// ack sends the acks of all RPCs of a player in as few datagrams as possible, and a report on its
+// jitter buffers if that is due. The player's bindings must be locked.
 func (h *shard) ack(p *Player, now time.Time) {
 	for p.bindings.ackDue() {
 		h.buf = p.bindings.appendAcks(h.buf[:0], transport.MaxPayload, now)
@@ -350,7 +349,7 @@ func (h *shard) ack(p *Player, now time.Time) {
 	}
 }
 
-// Panicked handles a panic of the code that decodes what a player sent. The transport calls it.
+// Panicked handles a panic of code that decodes data from a player. The transport calls it.
 func (h *shard) Panicked(c *endpoint.Conn, v any, stack []byte) {
 	p, _ := c.Value.(*Player) // nil until it is set
 	h.server.panicked(p, v, stack)
@@ -390,7 +389,7 @@ func (h *shard) finishHandovers(now time.Time) {
 	})
 }
 
-// expireHandovers ends the handovers that take too long: to another server, and from one.
+// expireHandovers ends the handovers to and from other servers that take too long.
 func (h *shard) expireHandovers(now time.Time) {
 	h.mu.Lock()
 	var late []*outbound

@@ -22,7 +22,7 @@ type waitingBind struct {
 	arrival arrival
 }
 
-// bindCost returns what a request counts in limits: 1, and once more for each bindUnit bytes.
+// bindCost returns the cost of a request in limits: 1, plus 1 for each bindUnit bytes.
 func bindCost(body []byte) int { return 1 + len(body)/bindUnit }
 
 // receiveBind answers a request to bind, now or at a later tick. A repeated request, while the

@@ -69,7 +69,8 @@ func (s *spreader) release() {
 	}
 }
 
-// next sends what is due, and schedules the rest. It reports false if nothing waits.
+// next sends the messages that are due, and schedules the others. It reports false if nothing
+// waits.
 func (s *spreader) next() bool {
 	now := time.Now()
 	at, waits := s.world.Release(now)

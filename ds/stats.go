@@ -65,8 +65,8 @@ func reason(err error) Drop {
 	return Malformed
 }
 
-// Stats counts what a server received and sent since Listen. The counts of a batch of datagrams are
-// added when all of them have been handled.
+// Stats contains the counts of a server since Listen. The counts of a batch of datagrams are added
+// when all of them have been handled.
 type Stats struct {
 	// RPCs is sorted by name, the unreliable channel first. A reliable channel without traffic is
 	// left out.
@@ -86,7 +86,7 @@ type Stats struct {
 	StreamBytesSent, StreamBytesReceived uint64
 	// Events counts the events by Kind and Cause, the only other fields that are set.
 	Events []Event
-	// Fleet counts what the server did as part of a fleet; nil without Config.Fleet.
+	// Fleet counts the server's operations as part of a fleet; nil without Config.Fleet.
 	Fleet *fleet.Stats
 	// Transport counts datagrams and connections.
 	Transport transport.ListenerStats
@@ -95,8 +95,8 @@ type Stats struct {
 // WireRatio returns the wire ratio of an RPC on the unreliable channel, or of all RPCs together if
 // rpc is "": all bits in both directions, including acks and all headers down to IP, divided by the
 // bits of the same frames if each were bit-packed and sent in an encrypted datagram of its own.
-// Datagrams that were lost on the way to the server count with the mean size of the others. The
-// RPCs share the acks in proportion to their datagrams. It is 0 if there were no frames.
+// Datagrams to the server that were lost count with the mean size of the others. The RPCs share the
+// acks in proportion to their datagrams. It is 0 if there were no frames.
 func (s *Stats) WireRatio(rpc string) float64 {
 	var up, datagrams, all, full uint64
 	for i := range s.RPCs {

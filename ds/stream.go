@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxStreams is the number of RPCs of a client that a player can have bound: each takes a ring
-	// of frames at both ends.
+	// maxStreams is the maximum number of bound RPCs of a player's client, because each needs a
+	// ring of frames at both ends.
 	maxStreams = message.MaxCalls
 	// maxReliableFrame is the maximum size of a payload on the reliable channel, in bytes.
 	maxReliableFrame = 8 << 10
@@ -145,8 +145,8 @@ func (s *Stream[T]) Stats() rpcdelta.Stats {
 	return s.o.stats
 }
 
-// SendAll makes the same call to several players, each coded against what its client has. It sends
-// to all of them whatever the errors, which it joins.
+// SendAll makes the same call to several players. It is coded for each player against that client's
+// acked frames. It sends to all of them whatever the errors, which it joins.
 func SendAll[T any](v *T, streams ...*Stream[T]) error {
 	var errs []error
 	for _, s := range streams {

@@ -5,7 +5,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/streams"
 )
 
-// streamOwner is a Player as the owner of its streams.
+// streamOwner implements streams.Owner for a Player.
 type streamOwner Player
 
 // Wake implements streams.Owner.

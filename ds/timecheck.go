@@ -23,8 +23,8 @@ const (
 // therefore gains no more than the margins. It is for RPCs that move a player's character, without
 // a [JitterBuffer], which takes one call per tick anyway. Zero fields mean the defaults.
 //
-// Each delivered call simulates one interval of RateHz, or what Delta says. Calls that are lost
-// simulate nothing. The difference of the two clocks is the time by which the player is ahead. It
+// Each delivered call simulates one interval of RateHz, or the time in its Delta. Lost calls
+// simulate no time. The difference of the two clocks is the time by which the player is ahead. It
 // depends on the arrival times of datagrams, so the margins must cover their jitter, and the bursts
 // after an interruption of the path.
 //
@@ -50,8 +50,8 @@ type TimeCheck struct {
 	// it, each call simulates one interval of RateHz. With it, clients may declare any rate up to
 	// Config.Limits.MaxRate.
 	Delta string
-	// Resolve drops calls from a detection on, as ahead_of_time, until the player is not ahead any
-	// more. Otherwise all calls are delivered, and each further MaxAhead is another detection.
+	// Resolve drops calls after a detection, as ahead_of_time, until the player is no longer ahead.
+	// Otherwise all calls are delivered, and each further MaxAhead is another detection.
 	Resolve bool
 	// Detected, if set, is called for each detection, where handlers run, with the time by which
 	// the player is ahead.
@@ -99,7 +99,7 @@ type timeCheck struct {
 
 	mu     sync.Mutex
 	clocks map[uint64]*clientTime // by client id: the clocks of the players, and those in left
-	left   []leftClient           // the first of them to leave first
+	left   []leftClient           // in the order in which they left
 }
 
 // leftClient is a client without a session, whose clock may still be ahead.
@@ -121,8 +121,8 @@ func (c *timeCheck) clock(id uint64) *clientTime {
 	return t
 }
 
-// leave ends a binding of a client. Its clock is kept for MaxAhead: afterwards it is not ahead any
-// more, and a new one permits no more than it does.
+// leave ends a binding of a client. Its clock is kept for MaxAhead. After that time the clock is no
+// longer ahead, so a new clock permits no more than the old one.
 func (c *timeCheck) leave(id uint64, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,19 +150,19 @@ func (c *timeCheck) delta(own *schema.Schema, f *schema.Frame) time.Duration {
 	return time.Duration(min(max(seconds, 0), maxMargin.Seconds()*2) * float64(time.Second))
 }
 
-// clientTime is how far the calls of an RPC by a client are ahead of the server's clock.
+// clientTime measures the time by which a client's calls of an RPC are ahead of the server's clock.
 type clientTime struct {
 	bindings int       // number of bindings that use it: several while a session replaces another. Guarded by timeCheck.mu
-	ended    time.Time // the last one of them. Guarded by timeCheck.mu
+	ended    time.Time // end of the last binding. Guarded by timeCheck.mu
 
 	mu        sync.Mutex
 	last      time.Time     // arrival of the last call
-	ahead     time.Duration // negative if behind
+	ahead     time.Duration // time by which the client is ahead; negative if it is behind
 	resolving bool
 }
 
-// call counts a call that arrived at a time. It reports whether the call is to be dropped, and
-// whether the player was detected, and returns how far ahead it is with the call.
+// call counts a call that arrived at a time. It returns the time by which the player is ahead with
+// this call, and reports whether to drop the call and whether this is a detection.
 func (t *clientTime) call(c *timeCheck, at time.Time, delta time.Duration) (ahead time.Duration, drop, detected bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -98,8 +98,8 @@ func (v *version) converted() string {
 // frameSize returns the maximum number of bytes of a frame in a ring, and of its slot.
 func frameSize(s *schema.Schema) int { return 8 + 4*s.Components() + s.BinaryBytes() }
 
-// memoryOf returns about how many bytes a binding takes with the schema of the server, and with
-// another one, which may be that of no other player.
+// memoryOf returns the approximate size of a binding in bytes with the server's schema, and with a
+// different schema that only one player may use.
 func memoryOf(s *schema.Schema, own bool, ring int) int {
 	frames := ring * s.BinaryBytes()
 	if own {

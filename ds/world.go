@@ -337,10 +337,10 @@ func (s playerStream) Send() error {
 }
 
 // SendReliable sends a copy of a message of up to [MaxMessage] bytes to the player. The client
-// delivers it with the first snapshot or update of that tick of the world or a later one, so an
-// effect is not announced before it shows: see client.SnapshotConfig.OnMessage. Messages of one
-// stream arrive in order; against those of [Player.SendReliable] there is no order. Errors are
-// [ErrNotReady] while the client has not subscribed, and those of Player.SendReliable.
+// delivers it with the first snapshot or update of that tick of the world or a later one, so that
+// an effect is not announced before the state that shows it: see client.SnapshotConfig.OnMessage.
+// Messages of one stream arrive in order; against those of [Player.SendReliable] there is no order.
+// Errors are [ErrNotReady] while the client has not subscribed, and those of Player.SendReliable.
 func (s playerStream) SendReliable(tick uint64, message []byte) error {
 	return s.stream.SendGameMessage(tick, message)
 }
@@ -374,7 +374,7 @@ func (s playerStream) Viewer(now time.Duration) rewind.Viewer {
 	return v
 }
 
-// Stop ends the stream and tells the client. The world can be offered again, by either codec.
+// Stop ends the stream and informs the client. The world can be offered again, by either codec.
 func (s playerStream) Stop() { s.stream.Stop() }
 
 // Bandwidths of a StateConfig, in bits per second.
@@ -426,10 +426,10 @@ func (w *World[T]) OfferState(p *Player, cfg StateConfig) (*StateStream, error) 
 
 // Prioritize sets an object's priority for the next message, instead of that of [World.Prioritize].
 // Call it before Send. Priorities accumulate until the object is sent. An object that never had a
-// priority is never sent. An object that had a priority and gets none any more may still be sent:
-// once because of its accumulated priority, and again when it comes to rest if it was moving. Put
-// objects that a player must not know into a separate world. A priority must be finite and at least
-// 0, otherwise the error names the object.
+// priority is never sent. An object that no longer gets a priority may still be sent: once because
+// of its accumulated priority, and again when it comes to rest if it was moving. Put objects that a
+// player must not know into a separate world. A priority must be finite and at least 0, otherwise
+// the error names the object.
 func (s *StateStream) Prioritize(id uint16, priority float64) error {
 	return s.stream.State(func(snd *istatesync.Sender) error { return snd.Prioritize(id, priority) })
 }
