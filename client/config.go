@@ -39,9 +39,9 @@ type Config struct {
 	Assign func(context.Context) (addr string, t token.Token, err error)
 	// Preset is a choice between delay and bandwidth: [LowLatency], [Balanced] or [LowBandwidth].
 	// It sets Suites and the BindConfig.Delay of unreliable RPCs unless they are set. Without a
-	// preset, the default, frames are sent at once as with LowLatency, and have no deadline: a
-	// client that does not know the game neither delays a call nor gives it up. Balanced saves most
-	// for typical games; see docs/choosing.md.
+	// preset, the default, frames are sent at once as with LowLatency, and have no deadline: the
+	// defaults neither delay nor drop a call of an unknown game. Balanced saves most for typical
+	// games; see docs/choosing.md.
 	Preset Preset
 	// Tick makes unreliable RPCs share datagrams: payloads are collected and sent once per Tick, by
 	// [Conn.Flush], or when a datagram is full. At least 1 ms; at 0, the default, each payload is
@@ -104,9 +104,9 @@ type Transport struct {
 	// KeyLog, if set, receives a line with the secrets of each session. It defeats the encryption
 	// and is for debugging; see docs/wireshark.md.
 	KeyLog io.Writer
-	// StreamRate limits what all streams of a session send together, in bytes/s with all headers;
-	// default session.DefaultStreamRate. With Bandwidth it is at most half of that. On a congested
-	// path it is less.
+	// StreamRate is the maximum rate of all streams of a session together, in bytes/s with all
+	// headers; default session.DefaultStreamRate. With Bandwidth it is at most half of that. On a
+	// congested path it is less.
 	StreamRate int
 	// ReliableQueue is the maximum number of bytes of reliable data for the server that wait to be
 	// sent or acknowledged: messages, requests and calls. The default is 256 KiB, the minimum 32
@@ -147,8 +147,8 @@ type Hooks struct {
 	// as OnMessage is, in the order of arrival.
 	OnUnreliable func(message []byte)
 	// OnStream, if set, is called with each stream that the server opens with ds.Player.OpenStream,
-	// on a goroutine of its own: when it returns, the stream is over. It must not call
-	// [Conn.Close]. A panic ends the session with session.ErrPanic.
+	// on a goroutine of its own. When it returns, the stream ends. It must not call [Conn.Close]. A
+	// panic ends the session with session.ErrPanic.
 	OnStream func(session.StreamReader)
 }
 

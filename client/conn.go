@@ -225,7 +225,7 @@ func (c *Conn) Flush() error {
 	return nil
 }
 
-// Close sends what is waiting, ends the connection, informs the server and waits for the goroutines
+// Close sends the held frames, ends the connection, informs the server and waits for the goroutines
 // of the connection. It may be called more than once.
 func (c *Conn) Close() error {
 	c.close.Do(func() {

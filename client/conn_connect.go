@@ -226,7 +226,7 @@ func (c *Conn) finalError(err error) error {
 	return nil
 }
 
-// tokenSpent reports whether there is no token besides the one that Dial used.
+// tokenSpent reports whether Dial used the only token.
 func (c *Conn) tokenSpent() bool { return c.cfg.Token != token.Token{} && !c.renews() }
 
 // renews reports whether the client can get further tokens.

@@ -33,7 +33,7 @@ const (
 	// bindWait is the time in which another server must bind the RPCs.
 	bindWait = 10 * time.Second
 	// worldWait is the maximum time to wait for a world of another server once all else is ready,
-	// if nothing of the world arrives. The server may not offer it.
+	// if no data of the world arrives. The server may not offer it.
 	worldWait = time.Second
 	// switchWait is the time within which the client switches to another server; otherwise it
 	// stays. releaseWait is the time within which its former server must then release it.
@@ -290,7 +290,7 @@ func (c *Conn) prepare(m *move, next *link, data []byte) error {
 			return nil
 		}
 	}
-	if orphan { // the current server is gone already
+	if orphan { // the session with the current server has ended already
 		c.switchTo(next, time.Now())
 	}
 	return nil

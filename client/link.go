@@ -135,7 +135,7 @@ func (l *link) guard(f func()) {
 	f()
 }
 
-// Tick repeats requests, sends what had to wait, and schedules the next Tick.
+// Tick repeats requests, sends held frames and messages, and schedules the next Tick.
 func (l *link) Tick(now time.Time) {
 	l.receiving.Lock()
 	defer l.receiving.Unlock()

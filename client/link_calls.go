@@ -97,8 +97,9 @@ func (l *link) newIncoming(r *message.BindRequest, a *message.BindAnswer) (*inco
 	return in, err
 }
 
-// call handles a payload with unreliable calls of the server, in a datagram of that packet number.
-// It ignores calls of RPCs that were refused, and calls that arrive before the request to bind.
+// call handles a payload with unreliable calls of the server. number is the packet number of its
+// datagram. It ignores calls of RPCs that were refused, and calls that arrive before the request to
+// bind.
 func (l *link) call(b []byte, number uint64) error {
 	n, err := rpcdelta.PeekRPC(b)
 	switch {

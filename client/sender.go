@@ -79,8 +79,8 @@ func (s *sender) reusable() bool {
 	return s.pending == 0 && !s.granted
 }
 
-// tick retries what could not be sent, and sends the request if it is unanswered. Until the
-// round-trip time of the link is known, it uses the one of the current link.
+// tick sends payloads that could not be sent before, and repeats an unanswered request. Until the
+// round-trip time of the link is known, it uses that of the current link.
 func (s *sender) tick(now time.Time) {
 	s.retry(now)
 	if s.settled() {
@@ -147,7 +147,7 @@ func (s *sender) settle(a *message.BindAnswer, start *prior.Prior, fallback bool
 	return true, err
 }
 
-// settled reports whether no answer is awaited any more.
+// settled reports whether all requests are answered.
 func (s *sender) settled() bool {
 	return s.enc != nil || s.refused != nil || s.over != nil || s.left
 }

@@ -56,7 +56,7 @@ type Snapshot[T any] struct {
 	Received time.Time
 	// Late means that a newer snapshot was received before.
 	Late bool
-	// Processed tells which calls the server had processed: see [Stream.Processed].
+	// Processed contains the number of processed calls of each RPC: see [Stream.Processed].
 	Processed Processed
 	// IDs are the keys of Objects, in ascending order: see [SplitID].
 	IDs     []uint32

@@ -52,7 +52,7 @@ type StateUpdate[T any] struct {
 	// a view of the world just before, the update may still belong to the old stream. Then another
 	// update with First follows for the new stream.
 	First bool
-	// Processed tells which calls the server had processed: see [Stream.Processed].
+	// Processed contains the number of processed calls of each RPC: see [Stream.Processed].
 	Processed Processed
 	// Inputs contains the inputs of ticks that no earlier update contained, in ascending order of
 	// ticks. A tick is complete or marked as missing.

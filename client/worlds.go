@@ -16,10 +16,11 @@ import (
 	"github.com/uplink-rpc/uplink/session"
 )
 
-// defaultAckHz is the default maximum number of datagrams per second with acks of a world alone.
+// defaultAckHz is the default maximum number of datagrams per second that contain only acks of a
+// world.
 const defaultAckHz = 30
 
-// ErrNotOffered is returned if the server does not offer a world of that name in time.
+// ErrNotOffered means that the server did not offer a world with this name in time.
 var ErrNotOffered = errors.New("client: no such world is offered")
 
 type view struct {
@@ -71,8 +72,8 @@ func (v view) await(ctx context.Context, world string) error {
 	return fmt.Errorf("%w: %w", v.notReady(world, time.Since(start).Round(time.Millisecond)), context.Cause(ctx))
 }
 
-// notReady returns the error that names what the subscription still waits for. waited is the time
-// so far.
+// notReady returns an error that describes what the subscription waits for. waited is the time so
+// far.
 func (v view) notReady(world string, waited time.Duration) error {
 	if n, size := v.conn.subscriptions.Received(v.sub); size > 0 {
 		return fmt.Errorf("client: world %s: %d of %d bytes of its initial state were received within %v", world, n, size, waited)
@@ -94,8 +95,9 @@ type Ticks struct {
 	RTT time.Duration
 }
 
-// Input returns the tick of the server in which it will use a call that is sent now, after the
-// path and the RPC's jitter buffer ([Stream.Pace]). It is how far ahead of Server the client plays.
+// Input returns the tick of the server in which it will use a call that is sent now, after the path
+// and the RPC's jitter buffer ([Stream.Pace]). The difference to Server is the time by which the
+// client predicts.
 func (t Ticks) Input(p Pace) float64 { return t.Server + t.in(t.RTT/2+p.Target) }
 
 // Shown returns the tick that interpolation with a delay shows now (interpolate.Config.Delay).
@@ -124,7 +126,7 @@ func (v view) Err() error { return v.sub.Err() }
 // Stats returns the counts of the world since it was subscribed.
 func (v view) Stats() session.ReplicationStats { return v.sub.Stats() }
 
-// Close ends the subscription and tells the server. The client can subscribe to the world again.
+// Close ends the subscription and informs the server. The client can subscribe to the world again.
 // Close may be called more than once.
 func (v view) Close() error {
 	v.conn.subscriptions.Unsubscribe(v.sub, time.Now())

@@ -10,7 +10,7 @@ import (
 const ipSize = 20 + 8
 
 // ReplicationStats counts the messages of a world: at a server those to one player or to all
-// players, at a client those received. All sizes are in bytes. Fields that one end alone counts are
+// players, at a client those received. All sizes are in bytes. Fields that only one end counts are
 // 0 at the other.
 type ReplicationStats struct {
 	// Name is the name of the world.
@@ -27,7 +27,8 @@ type ReplicationStats struct {
 	Bytes uint64
 	// Updates counts the objects updated or removed by state packets.
 	Updates uint64
-	// InitialBytes counts what was sent or received of initial states, over the reliable channel.
+	// InitialBytes counts the bytes of initial states that were sent or received, over the reliable
+	// channel.
 	InitialBytes uint64
 	// AckBytes counts the acks received or sent, without headers.
 	AckBytes uint64
@@ -53,7 +54,7 @@ type ReplicationStats struct {
 	Fragmented uint64
 	// AEADBytes is the AEAD overhead of the datagrams, at a server.
 	AEADBytes uint64
-	// InvalidAcks counts the acks received that no client sends, at a server.
+	// InvalidAcks counts the invalid acks received, at a server.
 	InvalidAcks uint64
 	// Keyframes counts the messages without a baseline, at a server.
 	Keyframes uint64
@@ -75,8 +76,8 @@ type ReplicationStats struct {
 	// priority and were in none of the last 32 messages.
 	Waiting int
 
-	// Rate is the rate of the world's ticks, as measured over the last seconds: 1 if they are as
-	// fast as TickHz says, 0.9 if they take 11 % longer.
+	// Rate is the rate of the world's ticks, measured over the last seconds, relative to TickHz:
+	// 0.9 if ticks take 11 % longer.
 	Rate float64
 
 	// Fragments counts the datagrams with fragments, at a client.
@@ -98,7 +99,8 @@ type ReplicationStats struct {
 	Partial uint64
 	// Unpolled counts updates that were dropped because too many were waiting for Poll.
 	Unpolled uint64
-	// BadFragments counts fragments that fit no message. No server sends these, nor the following.
+	// BadFragments counts fragments that belong to no valid message. A correct server causes
+	// neither this error nor the following ones.
 	BadFragments uint64
 	// Truncated counts messages that end in their header.
 	Truncated uint64
