@@ -1,6 +1,6 @@
 // Shooter is a game of laser tag in the browser. A dedicated server, bots and your own client run
 // in one process, with a simulated link between the server and each client. It serves a page that
-// shows what your client shows, and measures how well prediction and lag compensation work.
+// shows the scene of your client, and measures how well prediction and lag compensation work.
 package main
 
 import (

@@ -58,7 +58,7 @@ type match struct {
 	viewers map[chan []byte]bool
 }
 
-// counts are those of one client.
+// counts are the counts of one client.
 type counts struct {
 	game.Counts
 	client.LoopStats
@@ -90,7 +90,7 @@ func newMatch(ctx context.Context, bots int, l link) (m *match, err error) {
 	return m, nil
 }
 
-// maxLate is how far the server's ticks may be behind real time before the game runs slower.
+// maxLate is the delay of the server's ticks above which the game runs slower.
 const maxLate = 250 * time.Millisecond
 
 // advance runs the ticks of the server.
@@ -146,7 +146,8 @@ func (m *match) play(ctx context.Context, c *game.Client, input func(*game.Pictu
 	return nil
 }
 
-// input returns what you do: what the page says, or a bot. It shows you each picture.
+// input returns a function that returns your input: that of the page, or of a bot. It shows each
+// picture on the page.
 func (m *match) input() func(*game.Picture) game.Input {
 	bot := game.NewBot(1, you)
 	return func(p *game.Picture) game.Input {

@@ -24,7 +24,7 @@ const (
 	maxShots   = 4 // maximum number of shots that wait for their ticks
 )
 
-// newPage returns the page of a match. It authorizes nobody; see dashboard.Guard.
+// newPage returns the page of a match. It does not authorize requests; see dashboard.Guard.
 func newPage(m *match) http.Handler {
 	assets, err := fs.Sub(embedded, "assets")
 	if err != nil {
@@ -42,7 +42,7 @@ func newPage(m *match) http.Handler {
 	})
 }
 
-// pictures serves what you see as server-sent events.
+// pictures serves the pictures of your client as server-sent events.
 func (m *match) pictures(w http.ResponseWriter, r *http.Request) {
 	viewer := make(chan []byte, maxQueue)
 	m.mu.Lock()
@@ -75,7 +75,7 @@ func (m *match) pictures(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// message is what a page receives for each tick.
+// message is the data that a page receives for each tick.
 type message struct {
 	N       uint64      `json:"n"`
 	Eye     [3]float64  `json:"eye"`
@@ -129,7 +129,7 @@ func (m *match) show(p *game.Picture, l game.Look) {
 	}
 }
 
-// figures are what the page shows besides the picture.
+// figures are the figures that the page shows besides the picture.
 type figures struct {
 	Auto bool `json:"auto"`
 	Link link `json:"link"`
@@ -139,12 +139,13 @@ type figures struct {
 	Loss float64 `json:"loss"`
 	Up   float64 `json:"up"`
 	Down float64 `json:"down"`
-	// Corrections is the number of corrections of more than 5 cm of all clients, a second and
-	// client, since the start.
+	// Corrections is the number of corrections of more than 5 cm since the start, per second and
+	// client.
 	Corrections float64 `json:"corrections"`
 	Largest     float64 `json:"largest"` // cm
-	// Shots are those of all clients on which the server has decided, Agreed those whose target was
-	// that of the client, Close others within 5 cm of an edge of the target.
+	// Shots is the number of decided shots of all clients. Agreed is the number of those with the
+	// same target as at the client, Close the number of others within 5 cm of an edge of the
+	// target.
 	Shots  int `json:"shots"`
 	Agreed int `json:"agreed"`
 	Close  int `json:"close"`

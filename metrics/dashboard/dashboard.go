@@ -40,19 +40,21 @@ var _ source = (*ds.Server)(nil)
 type Config struct {
 	// Title is the name of the server on the page; default "dedicated server".
 	Title string
-	// Hint tells how to connect a player. The page shows it if no player is connected.
+	// Hint is a text that explains how to connect a player. The page shows it while no player is
+	// connected.
 	Hint string
 	// Name, if set, returns the game's name of a player. It is called from Run's goroutine, once
 	// for each player while a page is open. The page shows at most 64 characters.
 	Name func(*ds.Player) string
-	// Sent, if set, returns the counts of all that the server's clients sent, for programs that run
-	// the clients too. The page then shows the bit rates and the ratio of what was sent. By default
-	// it shows those of what the server received.
+	// Sent, if set, returns the counts of the data that all clients of the server sent, for
+	// programs that also run the clients. The page then shows the bit rates and the ratio of sent
+	// data, and by default those of the data that the server received.
 	Sent func() []ds.RPCStats
 	// Extension is the path, relative to the page, at which another handler serves panel.css and
 	// panel.js, a module whose function mount(section, {readOnly}) fills a section above the charts
-	// and returns a function, which the page calls with the figures of its tiles and their formats
-	// (figures in assets/store.js, and assets/format.js) whenever they change. The default is none.
+	// and returns a function. The page calls this function with the figures of its tiles and their
+	// formats (figures in assets/store.js, and assets/format.js) whenever they change. The default
+	// is none.
 	Extension string
 	// Metrics is the path, relative to the page, at which another handler serves the server's
 	// metrics for Prometheus. The page links to it; default none.
@@ -65,8 +67,8 @@ type Config struct {
 	ReadOnly bool
 }
 
-// Dashboard serves the page and its data. Its methods are safe for concurrent use. It
-// refuses requests that did not pass a [Guard], unless its Config says otherwise.
+// Dashboard serves the page and its data. Its methods are safe for concurrent use. It refuses
+// requests that did not pass a [Guard], unless Config.Open is set.
 type Dashboard struct {
 	src   source
 	cfg   Config
@@ -120,7 +122,7 @@ type sampler struct {
 	last      observation
 	detailed  bool      // players and bits are sampled
 	payloads  uint64    // received in the last second
-	every     int       // one of so many payloads is measured
+	every     int       // one of this number of payloads is measured
 	seen      time.Time // last time that a page was open
 }
 

@@ -73,7 +73,7 @@ type hello struct {
 	Extension string `json:"extension,omitempty"`
 	Metrics   string `json:"metrics,omitempty"`
 	ReadOnly  bool   `json:"read_only"`
-	Sent      bool   `json:"sent"`   // bit rates are of what clients sent
+	Sent      bool   `json:"sent"`   // bit rates are those of data that clients sent
 	Span      int    `json:"span"`   // samples of the history
 	Recent    int    `json:"recent"` // seconds over which the list of players averages
 }
@@ -191,7 +191,7 @@ func reply[T any](w http.ResponseWriter, v *T, missing string) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(marshal(v)) // fails if the client is gone
+	_, _ = w.Write(marshal(v)) // fails if the client has disconnected
 }
 
 // marshal encodes a value that has no error.

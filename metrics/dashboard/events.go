@@ -18,7 +18,7 @@ type happening struct {
 	Count  uint64 `json:"count"`
 }
 
-// happenings are the newest events, of so many that are kept.
+// happenings contains the newest events, and the number of events that are kept.
 type happenings struct {
 	Kept int         `json:"kept"`
 	Rows []happening `json:"rows"`

@@ -10,10 +10,10 @@ import (
 // maxRows is the maximum number of players that a page shows.
 const maxRows = 200
 
-// listing is what a page wants to see of the players.
+// listing selects and orders the players that a page shows.
 type listing struct {
 	rows      int
-	sort      func(*row) figure // the key, in descending order
+	sort      func(*row) figure // sort key, in descending order
 	ascending bool
 	find      string // part of a name or number
 	world     string // world whose downlink is shown; "" for the sums of all worlds
@@ -28,7 +28,8 @@ type players struct {
 	Worlds    []string `json:"worlds"`
 }
 
-// figure is a number in JSON, with three to four digits. NaN, for what is unknown, is null.
+// figure is a number in JSON, with three to four digits. NaN stands for an unknown figure and is
+// null.
 type figure float64
 
 // MarshalJSON implements [json.Marshaler].
@@ -58,7 +59,7 @@ type row struct {
 	Objects  figure `json:"objects"`
 	Waiting  figure `json:"waiting"`
 	Baseline figure `json:"baseline"` // age in milliseconds: the maximum of the worlds
-	Ack      figure `json:"ack"`      // likewise
+	Ack      figure `json:"ack"`      // maximum ack age of the worlds in milliseconds
 	Keyframe figure `json:"keyframe"` // share of the messages
 	Sharing  figure `json:"sharing"`  // players who share an encoding: the minimum of the worlds
 

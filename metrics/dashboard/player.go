@@ -165,7 +165,7 @@ func (t *tracker) names() map[uint64]string {
 	return names
 }
 
-// sanitized returns a text with at most so many characters, all of them printable.
+// sanitized returns a text with at most the given number of characters, all of them printable.
 func sanitized(name string, most int) string {
 	name = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -233,13 +233,13 @@ type timeline struct {
 	Sent     []uint32 `json:"sent"` // bytes
 	Waiting  []uint16 `json:"waiting"`
 	Baseline []uint16 `json:"baseline"` // milliseconds
-	Ack      []uint16 `json:"ack"`      // likewise
+	Ack      []uint16 `json:"ack"`      // ack ages in milliseconds
 
 	Worlds  []playerWorld `json:"worlds"`
 	Buffers []buffers     `json:"buffers"`
 }
 
-// timeline returns that of a player, with the jitter buffers of the RPCs that have some.
+// timeline returns the timeline of a player, with the jitter buffers of the given RPCs.
 func (t *tracker) timeline(id uint64, rpcs []string) *timeline {
 	for p, k := range t.players {
 		if k.id != id {

@@ -8,14 +8,13 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Block is a box that players cannot pass, and shots neither. Its coordinates are multiples of half
-// a meter.
+// Block is a box that stops players and shots. Its coordinates are multiples of half a meter.
 type Block struct{ Min, Max schema.Vec3 }
 
 // Size is half the length of the arena, in meters.
 const Size = 48
 
-// Blocks are the floor, the walls around the arena, and what is in it.
+// Blocks are the floor, the walls around the arena, and the obstacles in it.
 var Blocks = arena()
 
 func arena() []Block {
@@ -44,7 +43,8 @@ func (k *Block) contains(p schema.Vec3, within float64) bool {
 		p.Z > k.Min.Z-within && p.Z < k.Max.Z+within
 }
 
-// bounds returns those of the coordinate of p that at points to.
+// bounds returns the bounds of the block on one axis. at points to the coordinate of that axis in
+// p.
 func (k *Block) bounds(p *schema.Vec3, at *float64) (low, high float64) {
 	switch at {
 	case &p.X:
@@ -62,7 +62,7 @@ func (r Ray) at(d float64) schema.Vec3 {
 	return schema.Vec3{X: r.From.X + d*r.Direction.X, Y: r.From.Y + d*r.Direction.Y, Z: r.From.Z + d*r.Direction.Z}
 }
 
-// Free returns how far the ray goes before it reaches a block, at most a distance.
+// Free returns the length of the ray up to the first block, at most a distance.
 func (r Ray) Free(most float64) float64 {
 	for i := range Blocks {
 		k := &Blocks[i]
@@ -88,8 +88,8 @@ func (r Ray) Free(most float64) float64 {
 	return most
 }
 
-// Ball returns how far the ray is from the surface of a player, negative if it meets the player,
-// and how far it goes until there.
+// Ball returns the distance between the ray and the surface of a player, negative if the ray hits
+// the player, and the length of the ray up to that point.
 func (r Ray) Ball(center schema.Vec3) (gap, depth float64) {
 	to := sub(center, r.From)
 	along := max(0, to.X*r.Direction.X+to.Y*r.Direction.Y+to.Z*r.Direction.Z)
@@ -97,8 +97,8 @@ func (r Ray) Ball(center schema.Vec3) (gap, depth float64) {
 	return d - Radius, max(0, along-math.Sqrt(max(0, Radius*Radius-d*d)))
 }
 
-// Trace returns the player whom a ray meets first, or 0, and how far it goes. A ray neither meets
-// its own player nor goes through blocks.
+// Trace returns the first player that a ray hits, or 0, and the length of the ray up to the hit. A
+// ray ignores its own player and ends at blocks.
 func (r Ray) Trace(own uint16, players *Players) (id uint16, far float64) {
 	far = r.Free(Range)
 	for i := range players.Objects {
@@ -111,7 +111,7 @@ func (r Ray) Trace(own uint16, players *Players) (id uint16, far float64) {
 	return id, far
 }
 
-// Players are those of one time.
+// Players are the players at one time.
 type Players = interpolate.Sample[Player]
 
 func sub(a, b schema.Vec3) schema.Vec3 { return schema.Vec3{X: a.X - b.X, Y: a.Y - b.Y, Z: a.Z - b.Z} }

@@ -23,8 +23,8 @@ func NewBot(game, player uint64) *Bot {
 	return &Bot{random: rand.New(rand.NewPCG(game, player))}
 }
 
-// Play returns what the bot does when it sees a picture: it dodges around the nearest player whom
-// it can hit, and fires. If there is none, or it is out, it runs to somewhere else.
+// Play returns the bot's input for a picture: it dodges around the nearest player whom it can hit,
+// and fires. If there is none, or the bot is out, it runs to another place.
 func (b *Bot) Play(p *Picture) Input {
 	at, target := b.choose(p)
 	to := sub(schema.Vec3{X: at.X + b.miss.X, Y: at.Y + b.miss.Y, Z: at.Z + b.miss.Z}, p.Eye)

@@ -37,35 +37,37 @@ type Client struct {
 	received []Shot
 }
 
-// Picture is what a client shows at one time.
+// Picture is the scene that a client shows at one time.
 type Picture struct {
 	N uint64
 	// ID is the id of the player's own object.
 	ID uint16
 	Players
-	// Eye is where the player is, and looks from.
+	// Eye is the position of the player, and of the camera.
 	Eye schema.Vec3
-	// Shots are those that the server has decided since the last picture.
+	// Shots are the shots that the server has decided since the last picture.
 	Shots []Shot
-	shown time.Duration // Time, or that of the newest snapshot if Starved
+	shown time.Duration // Time or, if Starved is set, the time of the newest snapshot
 }
 
-// Input is what a player does.
+// Input is the player's input for one tick.
 type Input struct {
 	Keys uint8
 	Look
-	// Fire fires, as soon as that is possible, at what Picture showed; 0 means the newest one.
+	// Fire fires at the scene of Picture as soon as that is possible; a Picture of 0 means the
+	// newest one.
 	Fire    bool
 	Picture uint64
 }
 
-// Counts compares shots as the client showed them with what the server decided.
+// Counts compares the shots that the client showed with the decisions of the server.
 type Counts struct {
-	// Shots is the number of shots that the server has decided. Agreed is the number of those with
-	// the same target as at the client, and Close that of others that passed an edge of the target
-	// by less than 5 cm.
+	// Shots is the number of shots that the server has decided. Agreed is the number of decided
+	// shots with the same target as at the client. Close is the number of other shots that passed
+	// an edge of the target by less than 5 cm.
 	Shots, Agreed, Close int
-	// Hits is the number of shots that hit at the client, Waiting that of shots without a decision.
+	// Hits is the number of shots that hit at the client, Waiting the number of shots without a
+	// decision.
 	Hits, Waiting int
 }
 
@@ -81,7 +83,7 @@ func Dial(ctx context.Context, s *Server, clientID uint64, network transport.Net
 	c = &Client{fired: map[uint32]fired{}}
 	login := func(context.Context) (token.Token, error) { return s.Login(clientID) }
 	var calls client.Handlers
-	// Without a preset each call leaves at once: prediction and hits are compared without a wait.
+	// Without a preset, each call is sent at once.
 	cfg := client.Config{Network: network, Renew: login, Handlers: &calls}
 	cfg.Token, err = s.Login(clientID)
 	if err = errors.Join(err, client.Handle(&calls, "Hit", c.onShot), client.Handle(&calls, "Shot", c.onShot)); err != nil {
@@ -178,7 +180,8 @@ func (c *Client) fire(p *Picture, l Look, seq uint64) {
 	c.fired[c.last.Shot] = fired{ray, target, Players{IDs: slices.Clone(p.IDs), Objects: slices.Clone(p.Objects)}}
 }
 
-// compare compares the server's decisions on a player's shots with what its client showed.
+// compare compares the server's decisions on a player's shots with the targets that its client
+// showed.
 func (c *Client) compare(shooter uint16, shots []Shot) {
 	for i := range shots {
 		s := &shots[i]

@@ -1,7 +1,7 @@
 // Package game is a game of laser tag, with its server, its clients and bots that play it. It shows
 // how the packages of uplink work together: each client predicts its own player (package predict)
-// and sees the others in the past (package interpolate), and the server judges each shot by what
-// the shooter saw (package rewind).
+// and sees the others in the past (package interpolate), and the server decides each shot by the
+// scene that the shooter saw (package rewind).
 package game
 
 import (
@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// TickHz is the number of ticks a second, of the server and of its clients.
+	// TickHz is the number of ticks per second of the server and of its clients.
 	TickHz = 60
 	// Tick is the time between two ticks.
 	Tick = time.Second / TickHz
 	// Delay is the interpolation delay of all clients. It covers 80 ms of jitter and the loss of
-	// three snapshots in a row.
+	// three consecutive snapshots.
 	Delay = 130 * time.Millisecond
-	// Method is that of all clients. Where snapshots are lost, linear interpolation would cut the
-	// corners of jumps.
+	// Method is the interpolation method of all clients. Linear interpolation would cut the corners
+	// of jumps where snapshots are lost.
 	Method = interpolate.Hermite
 
-	// Radius is that of a player, which is a ball, in meters.
+	// Radius is the radius of a player, which is a ball, in meters.
 	Radius = 0.5
-	// Range is how far a shot reaches, in meters.
+	// Range is the range of a shot, in meters.
 	Range = 30
 	// Cooldown is the number of moves between two shots of a player.
 	Cooldown = TickHz / 4
@@ -41,8 +41,8 @@ const (
 	maxOriginError      = 1            // meters
 	outTicks            = 2 * TickHz
 	minMeasurements     = 5  // minimum number of round-trip time measurements
-	enterRange          = 40 // meters at which players begin to see each other
-	leaveRange          = 48 // and up to which they go on
+	enterRange          = 40 // distance in meters at which players begin to see each other
+	leaveRange          = 48 // distance in meters at which they stop seeing each other
 )
 
 // Time returns the server time of a tick.
@@ -79,7 +79,7 @@ func (l Look) rounded() Look {
 	return Look{round(l.Yaw), round(l.Pitch)}
 }
 
-// Move is the RPC of a tick: what the player does.
+// Move is the RPC of a tick, with the player's input.
 type Move struct {
 	Keys uint8 `uplink:"kind=bits,width=5"`
 	Look
@@ -98,7 +98,7 @@ type Fired struct {
 	Aim    schema.Rotator `uplink:"bits=16"`
 }
 
-// Body is what a player's moves change.
+// Body is the state of a player that moves change.
 type Body struct {
 	Position schema.Vec3 `uplink:"resolution=0.001953125,min=-64,max=64,velocity=Velocity" interpolate:"position"`
 	Velocity schema.Vec3 `uplink:"resolution=0.015625,min=-64,max=64" interpolate:"velocity"`
@@ -116,19 +116,19 @@ type Player struct {
 	Score uint16
 }
 
-// Shot is what the server tells the shooter and those around about a shot.
+// Shot is the server's decision about a shot, for the shooter and the players nearby.
 type Shot struct {
-	// Shooter and Target are ids of players. Target is 0 if nobody was hit.
+	// Shooter and Target are ids of players. Target is 0 if no player was hit.
 	Shooter, Target uint16
-	// Shot is that of Fired.
+	// Shot is the Shot of Fired.
 	Shot uint32
-	// Counts reports that it was a point for the shooter: neither of them was out.
+	// Counts reports whether the shot is a point for the shooter, because neither player was out.
 	Counts   bool
 	From, To schema.Vec3 `uplink:"resolution=0.01"`
 }
 
-// Step moves a body by a tick. Server and client use it, and get the same result: it depends on its
-// arguments alone, and rounds the result to what snapshots carry.
+// Step moves a body by a tick. Server and client use it and get the same result, because it depends
+// only on its arguments, and rounds the result to the resolution of snapshots.
 func Step(b *Body, m *Move) {
 	sin, cos := math.Sincos(float64(m.Yaw) * math.Pi / 180)
 	ahead, left := axis(m.Keys, KeyForward, KeyBack), axis(m.Keys, KeyLeft, KeyRight)

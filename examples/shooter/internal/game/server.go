@@ -32,18 +32,18 @@ type Server struct {
 	seen    Players    // scratch
 }
 
-// player is what the server knows of a player.
+// player is the server's state of a player.
 type player struct {
 	*ds.Player
 	Look
 	body     Body
 	id       uint16 // id of the player's objects
-	life     uint8  // their generation
+	life     uint8  // generation of the player's objects
 	stream   *ds.SnapshotStream
-	hits     *ds.Stream[Shot] // reliable: those of the player, and those that hit it
-	shots    *ds.Stream[Shot] // the others
+	hits     *ds.Stream[Shot] // reliable stream of the player's own shots and of those that hit the player
+	shots    *ds.Stream[Shot] // stream of all other shots
 	sees     []area.ID
-	out      uint64 // the first tick in which it is not out any more
+	out      uint64 // first tick in which the player is no longer out
 	score    uint16
 	armed    bool
 	moves    [maxShotAge]moved // by sequence number
@@ -155,7 +155,7 @@ func (s *Server) Advance() error {
 	err := s.past.Add(Time(s.tick), s.shown.IDs, s.shown.Objects)
 	err = errors.Join(err, s.world.Begin(s.tick))
 	for i, l := range sorted {
-		// Shots can be judged when the round-trip time is known well enough.
+		// Shots can be decided when the round-trip time is known well enough.
 		l.armed = l.armed || s.tick%TickHz == 0 && l.Stats().Transport.RTTs.Count() >= minMeasurements
 		o := &s.shown.Objects[i]
 		o.Yaw, o.Pitch, o.Armed, o.Out, o.Score = l.Yaw, l.Pitch, l.armed, s.tick < l.out, l.score
@@ -166,12 +166,13 @@ func (s *Server) Advance() error {
 	return errors.Join(err, sent)
 }
 
-// selfArea plus its id is the area that only one player sees. What a client predicts from must be
-// of the snapshot's tick, and what only one player sees always is.
+// selfArea plus a player's id is an area that only this player sees. The state from which a client
+// predicts must be of the snapshot's tick, which is guaranteed for objects that only one player
+// sees.
 const selfArea = 1 << 16
 
-// look sets the players whom a player sees. Each is in an area of its own, so this depends on the
-// distance alone.
+// look sets the players whom a player sees. Each is in an area of its own, so this depends only on
+// the distance.
 func (l *player) look(all []*player) {
 	sees := []area.ID{selfArea + area.ID(l.id)}
 	for _, o := range all {
@@ -184,9 +185,11 @@ func (l *player) look(all []*player) {
 	l.stream.See(sees...)
 }
 
-// judge decides a shot by what its shooter saw, and tells those around.
+// judge decides a shot by the scene that its shooter saw, and sends the decision to the players
+// nearby.
 func (s *Server) judge(l *player, f *Fired, m moved) {
-	// How long a single move waited depends on how long its datagram traveled, the mean does not.
+	// The time for which a single move waited depends on the delay of its datagram; the mean does
+	// not.
 	buffer, _ := l.Buffer("Move")
 	v := l.stream.Viewer(Time(s.tick + 1))
 	v.Waited, v.Delay = buffer.Slack, Delay
