@@ -290,6 +290,28 @@ func TestFleetOutage(t *testing.T) {
 	}
 }
 
+// TestFleetName starts a server whose name another one has: it ends with an error that names that
+// one, whose entry stays.
+func TestFleetName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, 0)
+		srv, err := ds.Listen("127.0.0.1:7100", ds.Config{Network: f.network, Key: f.key, Fleet: &fleet.Config{Store: f.store, Name: "s0"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := srv.Serve(t.Context()); !errors.Is(err, fleet.ErrTaken) {
+			t.Error(err)
+		}
+		all, err := f.store.Servers(t.Context())
+		if err != nil || len(all) != 1 || all[0].Addrs[0] != f.addrs[0] {
+			t.Errorf("%+v, %v", all, err)
+		}
+		if !f.servers[0].Stats().Fleet.Listed {
+			t.Error("the first server is not listed")
+		}
+	})
+}
+
 // TestFleetDirectory reads the directory while a server is there, drains and is closed.
 func TestFleetDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

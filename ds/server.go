@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/fleetmember"
 	"github.com/uplink-rpc/uplink/internal/replication"
@@ -167,11 +168,14 @@ func (s *Server) Players() iter.Seq[*Player] {
 }
 
 // Serve receives until ctx is done or Close is called. Then it closes all connections, informs the
-// clients, and returns nil. If a socket fails, it returns the error of the socket.
+// clients, and returns nil. If a socket fails, it returns the error of the socket, and if another
+// server of the fleet has its name, [fleet.ErrTaken].
 func (s *Server) Serve(ctx context.Context) error {
 	if s.serving.CompareAndSwap(false, true) {
 		defer close(s.served)
-		defer s.takePart(ctx)()
+		taking, stop := s.takePart(ctx)
+		defer stop()
+		ctx = taking
 	}
 	handlers := make([]endpoint.Handler, len(s.shards))
 	for i, h := range s.shards {
@@ -179,6 +183,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	if err := s.ln.Serve(ctx, handlers...); err != nil {
 		return fmt.Errorf("ds: %w", err)
+	}
+	if err := context.Cause(ctx); errors.Is(err, fleet.ErrTaken) {
+		return fmt.Errorf("ds: Config.Fleet: %w", err)
 	}
 	return nil
 }

@@ -37,15 +37,20 @@ func (s *Server) joinFleet() (admit func(context.Context, endpoint.Join) error, 
 	}, nil
 }
 
-// takePart makes the server a member of the fleet until the returned function is called.
-func (s *Server) takePart(ctx context.Context) (stop func()) {
+// takePart makes the server a member of the fleet until ctx is done or the returned function is
+// called. It cancels the returned context with the reason if the fleet does not accept the server.
+func (s *Server) takePart(ctx context.Context) (taking context.Context, stop func()) {
 	if s.member == nil {
-		return func() {}
+		return ctx, func() {}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	s.membership.Go(func() { s.member.Run(ctx, s.entry) })
-	return func() {
-		cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	s.membership.Go(func() {
+		if err := s.member.Run(ctx, s.entry); err != nil {
+			cancel(err)
+		}
+	})
+	return ctx, func() {
+		cancel(nil)
 		s.membership.Wait()
 	}
 }

@@ -10,7 +10,8 @@ import (
 type Config struct {
 	// Store is the shared state; it is required.
 	Store Store
-	// Name identifies the server in the fleet: see [CheckName]. It is required, and unique.
+	// Name identifies the server in the fleet: see [CheckName]. It is required, and unique: if
+	// another server has the name, ds.Server.Serve returns [ErrTaken].
 	Name string
 	// Labels are for the game, such as region or map. [Server.Check] states their limits.
 	Labels map[string]string
@@ -36,8 +37,11 @@ type Stats struct {
 	Replaced uint64
 	// Errors counts failed calls of the store.
 	Errors uint64
-	// Up reports whether the last call of the store succeeded.
-	Up bool
+	// Up reports whether the last call of the store succeeded, and Listed whether the directory
+	// contains the server according to its last announcement: a backend finds no other servers.
+	Up, Listed bool
+	// Err is why Up or Listed is false.
+	Err error
 	// Unrecorded is the number of sessions and used tokens that the store has not recorded yet.
 	Unrecorded int
 }

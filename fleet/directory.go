@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/uplink-rpc/uplink/token"
@@ -24,6 +25,9 @@ type Server struct {
 	// Players is the current and MaxPlayers the maximum number of players.
 	Players    int `json:"players"`
 	MaxPlayers int `json:"max_players"`
+	// Started is when the process began to announce the server. With it, the directory tells two
+	// servers with the same name apart: see [Server.CheckOwner].
+	Started time.Time `json:"started,omitzero"`
 	// Draining reports whether the server accepts no new players.
 	Draining bool `json:"draining,omitempty"`
 	// Labels are for the game, such as region or map.
@@ -47,6 +51,9 @@ const (
 
 // ErrInvalid means that the directory does not accept an entry, although the store works.
 var ErrInvalid = errors.New("fleet: the directory does not accept the server")
+
+// ErrTaken means that another server has the name of this one. It is an ErrInvalid.
+var ErrTaken = fmt.Errorf("%w: another server has its name", ErrInvalid)
 
 var (
 	nameFormat = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,63}$`)
@@ -98,6 +105,20 @@ func (s *Server) Check() error {
 		}
 	}
 	return nil
+}
+
+// CheckOwner returns an error that wraps [ErrTaken] if the entry that the directory has under the
+// name of this server belongs to another one. A server at the same addresses that started later
+// takes the entry over: it is the same server after a restart.
+func (s *Server) CheckOwner(entry Server) error {
+	switch {
+	case s.Started.IsZero(), entry.Started.IsZero(), s.Started.Equal(entry.Started):
+		return nil
+	case slices.Equal(s.Addrs, entry.Addrs) && s.Started.After(entry.Started):
+		return nil
+	}
+	return fmt.Errorf("%w: %s is the server at %v, started at %s: give each server a name of its own; the name of a killed one is free after %v",
+		ErrTaken, s.Name, entry.Addrs, entry.Started.UTC().Format(time.RFC3339), ServerTTL)
 }
 
 // CheckRoom returns an error that wraps [ErrInvalid] if a directory that contains others other

@@ -109,7 +109,11 @@ func (m *Memory) Announce(_ context.Context, s Server) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.expire()
-	if _, known := m.servers[s.Name]; !known {
+	old, known := m.servers[s.Name]
+	if err := s.CheckOwner(old); err != nil {
+		return err
+	}
+	if !known {
 		if err := s.CheckRoom(len(m.servers)); err != nil {
 			return err
 		}

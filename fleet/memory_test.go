@@ -18,6 +18,8 @@ func TestAttempts(t *testing.T) { storetest.Attempts(t, fleet.NewMemory()) }
 
 func TestLimits(t *testing.T) { storetest.Limits(t, fleet.NewMemory()) }
 
+func TestOwners(t *testing.T) { storetest.Owners(t, fleet.NewMemory()) }
+
 func TestRoom(t *testing.T) { storetest.Room(t, fleet.NewMemory()) }
 
 // TestReceipt lists servers whose clocks are wrong for ServerTTL from the receipt of their
@@ -55,17 +57,19 @@ func TestUnlisted(t *testing.T) {
 		defer func() { cancel(); <-done }()
 		go func() {
 			defer close(done)
-			m.Run(ctx, func() fleet.Server {
+			if err := m.Run(ctx, func() fleet.Server {
 				e := fleet.Server{Addrs: []netip.AddrPort{netip.MustParseAddrPort("0.0.0.0:7777")}}
 				if time.Since(start) > 9*time.Second {
 					e.Addrs = nil
 				}
 				return e
-			})
+			}); err != nil {
+				t.Error(err)
+			}
 		}()
 		time.Sleep(8 * time.Second)
 		synctest.Wait()
-		if s := m.Stats(); !s.Up || s.Errors != 0 {
+		if s := m.Stats(); !s.Up || s.Listed || s.Errors != 0 {
 			t.Errorf("%+v", s)
 		}
 		time.Sleep(8 * time.Second)

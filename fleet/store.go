@@ -28,7 +28,7 @@ type Store interface {
 	Replaced(ctx context.Context, server string, f func(Session)) error
 	// Announce adds a server to the directory, or updates it, for [ServerTTL] from the time at
 	// which the store receives it. It returns an error that wraps [ErrInvalid] if [Server.Check]
-	// does, or if the directory has [MaxServers] others.
+	// or [Server.CheckOwner] does, or if the directory has [MaxServers] others.
 	Announce(ctx context.Context, s Server) error
 	// Withdraw removes a server from the directory.
 	Withdraw(ctx context.Context, name string) error

@@ -91,10 +91,7 @@ func eventMetrics(e *ds.Event) []metric {
 
 func fleetMetrics(s *fleet.Stats) []metric {
 	const joins = "Joins with a valid token by what the fleet's store said: admitted, used (elsewhere), refused (it failed) or unchecked (it failed and the join was allowed)."
-	up := 0
-	if s.Up {
-		up = 1
-	}
+	number := map[bool]int{true: 1}
 	return []metric{
 		labeled("fleet_joins_total", "result", "admitted", joins, s.Admitted),
 		labeled("fleet_joins_total", "result", "used", "", s.Used),
@@ -102,7 +99,8 @@ func fleetMetrics(s *fleet.Stats) []metric {
 		labeled("fleet_joins_total", "result", "unchecked", "", s.Unchecked),
 		row("fleet_replaced_total", "Sessions that ended because their client joined another server of the fleet.", s.Replaced),
 		row("fleet_store_errors_total", "Failed calls of the fleet's store.", s.Errors),
-		row("fleet_store_up", "Whether the last call of the fleet's store succeeded: 1 or 0.", up),
+		row("fleet_store_up", "Whether the last call of the fleet's store succeeded: 1 or 0.", number[s.Up]),
+		row("fleet_listed", "Whether the directory accepted the server's last announcement: 1 or 0.", number[s.Listed]),
 		row("fleet_unrecorded", "Sessions and used tokens that the fleet's store does not know yet.", s.Unrecorded),
 	}
 }

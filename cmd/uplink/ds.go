@@ -24,6 +24,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/schema"
+	statuspage "github.com/uplink-rpc/uplink/internal/status"
 	"github.com/uplink-rpc/uplink/metrics"
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
 	"github.com/uplink-rpc/uplink/token"
@@ -337,14 +338,20 @@ func (o *dsOptions) hint(srv *ds.Server) string {
 	return line + " TRACE.csv.gz"
 }
 
-// ready returns an error while the server should get no new players. An unreachable store of the
-// fleet is no such reason: it would make all servers unready, and a load balancer would disconnect
-// players who can otherwise continue.
+// ready returns an error while the server should get no new players. If the store of the fleet
+// fails, it is a degraded one: otherwise all servers would be unready, and a load balancer
+// would disconnect players who can continue.
 func ready(srv *ds.Server) error {
-	if srv.Draining() {
+	part := srv.Stats().Fleet
+	switch {
+	case srv.Draining():
 		return errors.New("the server drains")
+	case part == nil || part.Err == nil:
+		return nil
+	case !part.Up:
+		return statuspage.Degraded(fmt.Errorf("the store of the fleet fails: %w", part.Err))
 	}
-	return nil
+	return fmt.Errorf("the fleet does not list the server: %w", part.Err)
 }
 
 func listenError(err error) error {

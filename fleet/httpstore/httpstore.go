@@ -15,6 +15,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/internal/web"
@@ -120,6 +122,8 @@ func fail(w http.ResponseWriter, err error) {
 		http.Error(w, used, http.StatusConflict)
 	case errors.Is(err, fleet.ErrNewer):
 		http.Error(w, newer, http.StatusConflict)
+	case errors.Is(err, fleet.ErrTaken):
+		http.Error(w, err.Error(), http.StatusConflict)
 	case errors.Is(err, fleet.ErrInvalid):
 		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
 	default:
@@ -127,11 +131,19 @@ func fail(w http.ResponseWriter, err error) {
 	}
 }
 
-// Store is a [fleet.Store] that a [Handler] serves. It is safe for concurrent use.
+// Store is a [fleet.Store] that a [Handler] serves, or several handlers with the same state. It is
+// safe for concurrent use.
 type Store struct {
-	url, secret string
-	name        string // URL without its password, for errors
-	http        *http.Client
+	places []place
+	secret string
+	http   *http.Client
+	works  atomic.Uint32 // index of the place to ask first: the last one that answered
+}
+
+// place is where a handler serves the store.
+type place struct {
+	url  string
+	name string // url without its password, for errors
 }
 
 var _ fleet.Store = (*Store)(nil)
@@ -140,9 +152,11 @@ var _ fleet.Store = (*Store)(nil)
 // the players of a failed server join it at the same time.
 const idleConns = 64
 
-// New returns the store at a URL. A nil client selects one with the defaults of package http, but
-// more idle connections. New makes no request.
-func New(address, secret string, client *http.Client) *Store {
+// New returns the store at a URL, or at several, separated by commas: a call asks them in turn
+// until one answers, first the one that answered last. Each has an equal share of the time of the
+// call. A nil client selects one with the defaults of package http, but more idle connections. New
+// makes no request.
+func New(addresses, secret string, client *http.Client) *Store {
 	if client == nil {
 		client = &http.Client{}
 		if defaults, ok := http.DefaultTransport.(*http.Transport); ok {
@@ -151,22 +165,74 @@ func New(address, secret string, client *http.Client) *Store {
 			client.Transport = own
 		}
 	}
-	s := &Store{url: strings.TrimSuffix(address, "/"), secret: secret, name: "(invalid URL)", http: client}
-	if u, err := url.Parse(s.url); err == nil {
-		s.name = u.Redacted()
+	s := &Store{secret: secret, http: client}
+	for address := range strings.SplitSeq(addresses, ",") {
+		p := place{strings.TrimSuffix(strings.TrimSpace(address), "/"), "(invalid URL)"}
+		if u, err := url.Parse(p.url); err == nil {
+			p.name = u.Redacted()
+		}
+		s.places = append(s.places, p)
 	}
 	return s
 }
 
-// do sends a request and returns the successful answer, whose body the caller closes.
-func (s *Store) do(ctx context.Context, method, path string, in any) (*http.Response, error) {
+// do calls answer with the successful answer to a request of a place that answers.
+func (s *Store) do(ctx context.Context, method, path string, in any, answer func(*http.Response) error) error {
 	body, err := json.Marshal(in)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, s.url+path, bytes.NewReader(body))
+	var failures []error
+	first := s.works.Load()
+	for i := range s.places {
+		index := (first + uint32(i)) % uint32(len(s.places))
+		answered, err := s.ask(ctx, len(s.places)-i, s.places[index], method, path, body, answer)
+		if answered {
+			s.works.Store(index)
+			return err
+		}
+		failures = append(failures, err)
+		if ctx.Err() != nil {
+			s.works.CompareAndSwap(first, (index+1)%uint32(len(s.places)))
+			break
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// ask sends a request to a place, and reports whether the store answered. The answer begins within
+// a share of the time of ctx.
+func (s *Store) ask(ctx context.Context, shares int, p place, method, path string, body []byte, answer func(*http.Response) error) (answered bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	begun := func() bool { return true }
+	if end, limited := ctx.Deadline(); limited && shares > 1 {
+		share := time.AfterFunc(time.Until(end)/time.Duration(shares), func() { cancel(errSilent) })
+		begun = share.Stop
+	}
+	res, err := s.send(ctx, p, method, path, body)
+	if !begun() && err == nil {
+		_ = res.Body.Close()
+		err = errSilent
+	}
 	if err != nil {
-		return nil, fmt.Errorf("fleet store %s: no request can be made to it", s.name)
+		refused := errors.Is(err, token.ErrUsed) || errors.Is(err, fleet.ErrNewer) || errors.Is(err, fleet.ErrInvalid)
+		if errors.Is(context.Cause(ctx), errSilent) {
+			err = fmt.Errorf("fleet store %s: %w", p.name, errSilent)
+		}
+		return refused, err
+	}
+	defer res.Body.Close() //nolint:errcheck // opened for reading only
+	return true, answer(res)
+}
+
+var errSilent = errors.New("it does not answer in time")
+
+// send sends a request to a place and returns the successful answer, whose body the caller closes.
+func (s *Store) send(ctx context.Context, p place, method, path string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, p.url+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("fleet store %s: no request can be made to it", p.name)
 	}
 	if s.secret != "" {
 		req.Header.Set("Authorization", "Bearer "+s.secret)
@@ -187,19 +253,17 @@ func (s *Store) do(ctx context.Context, method, path string, in any) (*http.Resp
 		return nil, token.ErrUsed
 	case res.StatusCode == http.StatusConflict && reason == newer:
 		return nil, fleet.ErrNewer
+	case res.StatusCode == http.StatusConflict:
+		return nil, fmt.Errorf("%w: %s", fleet.ErrTaken, strings.TrimPrefix(reason, fleet.ErrTaken.Error()+": "))
 	case res.StatusCode == http.StatusUnprocessableEntity:
 		return nil, fmt.Errorf("%w: %s", fleet.ErrInvalid, strings.TrimPrefix(reason, fleet.ErrInvalid.Error()+": "))
 	default:
-		return nil, fmt.Errorf("fleet store %s: %s: %s", s.name, res.Status, reason)
+		return nil, fmt.Errorf("fleet store %s: %s: %s", p.name, res.Status, reason)
 	}
 }
 
 func (s *Store) post(ctx context.Context, path string, in any) error {
-	res, err := s.do(ctx, http.MethodPost, path, in)
-	if err != nil {
-		return err
-	}
-	return res.Body.Close()
+	return s.do(ctx, http.MethodPost, path, in, func(*http.Response) error { return nil })
 }
 
 // Use implements [fleet.Store].
@@ -227,26 +291,23 @@ func (s *Store) Withdraw(ctx context.Context, name string) error {
 
 // Servers implements [fleet.Store].
 func (s *Store) Servers(ctx context.Context) (servers []fleet.Server, err error) {
-	res, err := s.do(ctx, http.MethodGet, "/servers", nil)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close() //nolint:errcheck // opened for reading only
-	return servers, json.NewDecoder(io.LimitReader(res.Body, fleet.MaxServers*maxBody)).Decode(&servers)
+	err = s.do(ctx, http.MethodGet, "/servers", nil, func(res *http.Response) error {
+		return json.NewDecoder(io.LimitReader(res.Body, fleet.MaxServers*maxBody)).Decode(&servers)
+	})
+	return servers, err
 }
 
 // Replaced implements [fleet.Store].
 func (s *Store) Replaced(ctx context.Context, server string, f func(fleet.Session)) error {
-	res, err := s.do(ctx, http.MethodGet, "/replaced/"+url.PathEscape(server), nil)
-	if err == nil {
-		defer res.Body.Close() //nolint:errcheck // opened for reading only
-		for d := json.NewDecoder(res.Body); err == nil; {
+	err := s.do(ctx, http.MethodGet, "/replaced/"+url.PathEscape(server), nil, func(res *http.Response) error {
+		for d := json.NewDecoder(res.Body); ; {
 			var session fleet.Session
-			if err = d.Decode(&session); err == nil {
-				f(session)
+			if err := d.Decode(&session); err != nil {
+				return err
 			}
+			f(session)
 		}
-	}
+	})
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -3,12 +3,14 @@ package httpstore
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/uplink-rpc/uplink/fleet"
@@ -85,6 +87,7 @@ func TestDirectory(t *testing.T) {
 	s := New(web.URL, "secret", web.Client())
 	storetest.Attempts(t, s)
 	storetest.Limits(t, s)
+	storetest.Owners(t, s)
 	if err := s.Announce(t.Context(), fleet.Server{Name: "slow", Updated: time.Now().Add(-time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
@@ -159,4 +162,49 @@ func TestRedactedErrors(t *testing.T) {
 			t.Errorf("%v, want an error that contains %q", err, want)
 		}
 	}
+}
+
+// network answers requests by the name of the host.
+type network map[string]func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements [http.RoundTripper].
+func (n network) RoundTrip(r *http.Request) (*http.Response, error) { return n[r.URL.Host](r) }
+
+// TestInTurn calls a store at four places, of which one is silent, one is not there and one has
+// lost its database. The first call finds the one that works, and the next one asks it first. When
+// that fails too, the error names all.
+func TestInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := func(code int, text string) (*http.Response, error) {
+			return &http.Response{StatusCode: code, Status: http.StatusText(code), Body: io.NopCloser(strings.NewReader(text))}, nil
+		}
+		n := network{
+			"silent": func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() },
+			"gone":   func(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") },
+			"lost":   func(*http.Request) (*http.Response, error) { return answer(http.StatusServiceUnavailable, "no NATS") },
+			"works":  func(*http.Request) (*http.Response, error) { return answer(http.StatusNoContent, "") },
+		}
+		s := New("http://silent/, http://gone/,http://lost/,http://works/", "", &http.Client{Transport: n})
+		for i, want := range []time.Duration{time.Second, 0} {
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+			begun := time.Now()
+			if err := s.Withdraw(ctx, "a"); err != nil || time.Since(begun) != want {
+				t.Errorf("call %d: %v after %v", i, err, time.Since(begun))
+			}
+			cancel()
+		}
+		n["works"] = func(*http.Request) (*http.Response, error) { return answer(http.StatusConflict, used) }
+		if err := s.Use(t.Context(), fleet.Use{}); !errors.Is(err, token.ErrUsed) {
+			t.Error(err)
+		}
+		n["works"] = n["gone"]
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		err := s.Withdraw(ctx, "a")
+		for _, want := range []string{"http://silent: it does not answer in time", "http://gone", "http://lost: Service Unavailable: no NATS", "http://works"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+		}
+	})
 }

@@ -1,7 +1,6 @@
 package natsstore_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -157,18 +156,12 @@ func (c *cluster) store() *natsstore.Store {
 // storeAt returns a store of a client that connects to these URLs alone.
 func (c *cluster) storeAt(urls ...string) *natsstore.Store {
 	c.t.Helper()
-	nc, err := nats.Connect(strings.Join(urls, ","), append(natsstore.Options(), nats.IgnoreDiscoveredServers())...)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.t.Cleanup(nc.Close)
-	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
-	defer cancel()
-	s, err := natsstore.New(ctx, nc, natsstore.Config{Replicas: len(c.servers)})
+	s, err := natsstore.New(strings.Join(urls, ","), natsstore.Config{Replicas: len(c.servers), Options: []nats.Option{nats.IgnoreDiscoveredServers()}})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(s.Close)
+	eventually(c.t, "the store works", func() bool { return s.Check() == nil })
 	return s
 }
 

@@ -90,8 +90,9 @@ func TestMinority(t *testing.T) {
 			k := &contest{results: make([]error, len(stores))}
 			id := token.ID{byte(len(contests)), byte(len(contests) >> 8)}
 			for i, s := range stores {
-				k.uses = append(k.uses, fleet.Use{Token: id, Expires: time.Now().Add(5 * time.Minute), Attempt: [32]byte{byte(i + 1)}})
-				all.Go(func() { k.results[i] = use(t, s, k.uses[i]) })
+				u := fleet.Use{Token: id, Expires: time.Now().Add(5 * time.Minute), Attempt: [32]byte{byte(i + 1)}}
+				k.uses = append(k.uses, u)
+				all.Go(func() { k.results[i] = use(t, s, u) })
 			}
 			contests = append(contests, k)
 		}

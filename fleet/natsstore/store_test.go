@@ -82,6 +82,7 @@ func TestStore(t *testing.T) {
 	eventually(t, "it is not", func() bool { all, _ := other.Servers(ctx); return len(all) == 0 })
 	storetest.Limits(t, s)
 	storetest.Attempts(t, s)
+	storetest.Owners(t, s)
 }
 
 // TestReceipt lists servers whose clocks are wrong for the time of the bucket.

@@ -21,6 +21,8 @@ const (
 	// maxUnrecorded is the maximum number of tokens used and of sessions ended during an outage
 	// that are recorded after it.
 	maxUnrecorded = 1 << 12
+	// maxCalls is the maximum number of calls between two announcements.
+	maxCalls = 1 << 9
 )
 
 // Member is a server's membership in a fleet. It asks the store about joins, records sessions, and
@@ -30,11 +32,12 @@ type Member struct {
 	replaced func(client uint64)
 	wake     chan struct{}
 	changed  chan struct{}
-	unlisted bool // whether the directory does not accept the server; used only by Run
+	started  time.Time
 
 	mu       sync.Mutex
 	stats    fleet.Stats
 	failed   time.Time           // first failure since the last success; zero: none
+	unlisted error               // why the directory does not accept the server
 	sessions map[uint64]*current // sessions by client
 	ended    []fleet.Session     // sessions to remove from the store
 	unused   []fleet.Use         // used during an outage, to be recorded
@@ -75,7 +78,7 @@ func New(cfg fleet.Config, replaced func(client uint64)) (*Member, error) {
 	}
 	return &Member{
 		cfg: cfg, replaced: replaced, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), sessions: map[uint64]*current{},
-		stats: fleet.Stats{Up: true},
+		stats: fleet.Stats{Up: true}, started: time.Now(),
 	}, nil
 }
 
@@ -146,14 +149,14 @@ func (m *Member) call(ctx context.Context, f func(context.Context) error) error 
 		if !m.failed.IsZero() {
 			m.cfg.Logger.Info("fleet store answers again", "after", time.Since(m.failed))
 		}
-		m.failed, m.stats.Up = time.Time{}, true
+		m.failed, m.stats.Up, m.stats.Err = time.Time{}, true, m.unlisted
 	default:
 		m.stats.Errors++
 		if m.failed.IsZero() {
 			m.failed = time.Now()
 			m.cfg.Logger.Warn("fleet store fails", "error", err)
 		}
-		m.stats.Up = false
+		m.stats.Up, m.stats.Err = false, err
 	}
 	return err
 }
@@ -192,25 +195,28 @@ func wake(c chan<- struct{}) {
 }
 
 // Run participates in the fleet until ctx is done: it records sessions, watches for those that are
-// replaced, and announces what load returns, whose Name and Labels it sets. Then it withdraws the
-// server and its sessions, within fleet.Config.Timeout.
-func (m *Member) Run(ctx context.Context, load func() fleet.Server) {
+// replaced, and announces what load returns, whose Name, Labels and Started it sets. Then it
+// withdraws the server and its sessions, within fleet.Config.Timeout. If another server has the
+// name when this one begins, it returns [fleet.ErrTaken] at once.
+func (m *Member) Run(ctx context.Context, load func() fleet.Server) error {
+	if err := m.announce(ctx, load); errors.Is(err, fleet.ErrTaken) {
+		return err
+	}
 	var watching sync.WaitGroup
 	watching.Go(func() { m.watch(ctx) })
 	defer watching.Wait()
 	tick := time.NewTicker(m.cfg.Interval)
 	defer tick.Stop()
-	m.announce(ctx, load)
 	for {
 		select {
 		case <-ctx.Done():
 			m.withdraw(context.WithoutCancel(ctx))
-			return
+			return nil
 		case <-tick.C:
-			m.announce(ctx, load)
+			_ = m.announce(ctx, load) // which logs errors
 			m.record(ctx)
 		case <-m.changed:
-			m.announce(ctx, load)
+			_ = m.announce(ctx, load) // which logs errors
 		case <-m.wake:
 			if m.up() { // otherwise at the next tick
 				m.record(ctx)
@@ -225,18 +231,25 @@ func (m *Member) up() bool {
 	return m.failed.IsZero()
 }
 
-func (m *Member) announce(ctx context.Context, load func() fleet.Server) {
+// announce announces the server, and returns why the store or the directory does not accept that.
+func (m *Member) announce(ctx context.Context, load func() fleet.Server) error {
 	s := load()
-	s.Name, s.Labels = m.cfg.Name, m.cfg.Labels
+	s.Name, s.Labels, s.Started = m.cfg.Name, m.cfg.Labels, m.started
 	err := m.call(ctx, func(ctx context.Context) error { return m.cfg.Store.Announce(ctx, s) })
-	switch invalid := errors.Is(err, fleet.ErrInvalid); {
-	case invalid && !m.unlisted:
-		m.unlisted = true
-		m.cfg.Logger.Warn("server not listed", "server", m.cfg.Name, "error", err)
-	case err == nil && m.unlisted:
-		m.unlisted = false
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stats.Listed = err == nil
+	switch {
+	case errors.Is(err, fleet.ErrInvalid):
+		if m.unlisted == nil {
+			m.cfg.Logger.Error("server not listed", "server", m.cfg.Name, "error", err)
+		}
+		m.unlisted, m.stats.Err = err, err
+	case err == nil && m.unlisted != nil:
+		m.unlisted, m.stats.Err = nil, nil
 		m.cfg.Logger.Info("server listed again", "server", m.cfg.Name)
 	}
+	return err
 }
 
 // watch calls the store's Replaced until ctx is done, and repeats it after each failure.
@@ -244,12 +257,23 @@ func (m *Member) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := m.cfg.Store.Replaced(ctx, m.cfg.Name, m.notify)
 		if err != nil && ctx.Err() == nil {
+			m.forget()
 			select {
 			case <-ctx.Done():
 			case <-time.After(m.cfg.Interval):
 			}
 		}
 	}
+}
+
+// forget makes all sessions due to be recorded: the store may have lost its data.
+func (m *Member) forget() {
+	m.mu.Lock()
+	for _, c := range m.sessions {
+		c.recorded = time.Time{}
+	}
+	m.mu.Unlock()
+	wake(m.wake)
 }
 
 // notify ends the session of a client that has a newer one on another server.
@@ -266,9 +290,15 @@ func (m *Member) notify(newer fleet.Session) {
 	m.replaced(newer.Client)
 }
 
-// record makes the due calls to the store, until one fails.
+// record makes the due calls to the store, until one fails. The rest of many waits, so that the
+// server is announced in between.
 func (m *Member) record(ctx context.Context) {
-	for _, f := range m.due() {
+	due := m.due()
+	if len(due) > maxCalls {
+		due = due[:maxCalls]
+		defer wake(m.wake)
+	}
+	for _, f := range due {
 		if err := m.call(ctx, f); err != nil && !errors.Is(err, token.ErrUsed) && !errors.Is(err, fleet.ErrNewer) {
 			return
 		}
@@ -343,8 +373,13 @@ func (m *Member) withdraw(ctx context.Context) {
 		m.ended = append(m.ended, c.Session)
 	}
 	clear(m.sessions)
+	unlisted := m.unlisted != nil
 	m.mu.Unlock()
-	if m.call(ctx, func(ctx context.Context) error { return m.cfg.Store.Withdraw(ctx, m.cfg.Name) }) == nil {
+	withdraw := func(ctx context.Context) error { return m.cfg.Store.Withdraw(ctx, m.cfg.Name) }
+	if unlisted { // the entry is another server's
+		withdraw = func(context.Context) error { return nil }
+	}
+	if m.call(ctx, withdraw) == nil {
 		ctx, cancel := context.WithTimeout(ctx, m.cfg.Timeout)
 		defer cancel()
 		m.record(ctx)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/uplink-rpc/uplink/fleet"
@@ -88,4 +89,57 @@ func TestUnrecorded(t *testing.T) {
 	if got := m.Stats().Unrecorded; got != 2*maxUnrecorded {
 		t.Errorf("%d tokens and sessions to be recorded, want %d", got, 2*maxUnrecorded)
 	}
+}
+
+// emptied is a store whose state can be replaced by an empty one, which breaks the watches.
+type emptied struct {
+	*fleet.Memory
+	lost chan struct{}
+}
+
+func (e *emptied) Replaced(ctx context.Context, server string, f func(fleet.Session)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-e.lost:
+		return errors.New("lost")
+	}
+}
+
+// TestEmptied lets the store lose its state: more sessions than are recorded between two
+// announcements are recorded again, so that a newer session replaces one of them.
+func TestEmptied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &emptied{fleet.NewMemory(), make(chan struct{})}
+		m, err := New(fleet.Config{Store: store, Name: "a"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- m.Run(ctx, func() fleet.Server { return fleet.Server{} }) }()
+		const players = 3 * maxCalls
+		for i := range uint64(players) {
+			m.Begin(fleet.Session{Client: i, ID: 1, Issued: time.Now()})
+		}
+		time.Sleep(time.Second)
+		if n := m.Stats().Unrecorded; n != 0 {
+			t.Errorf("%d sessions are not recorded", n)
+		}
+		synctest.Wait()
+		store.Memory = fleet.NewMemory()
+		store.lost <- struct{}{}
+		time.Sleep(time.Second)
+		for i := range uint64(players) {
+			if err := store.Begin(t.Context(), fleet.Session{Client: i, Server: "b", Issued: time.Now().Add(-time.Hour)}); !errors.Is(err, fleet.ErrNewer) {
+				t.Fatalf("session %d: %v", i, err)
+			}
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }

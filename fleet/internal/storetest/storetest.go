@@ -129,6 +129,42 @@ func Receipt(t *testing.T, s fleet.Store, until func(what string, done func() bo
 	until("they have expired", func() bool { return len(list()) == 0 })
 }
 
+// Owners announces servers with the same name: the one at another address is refused, also if it
+// started later, and a restarted one at the same address is not. The one that it replaced is.
+func Owners(t *testing.T, s fleet.Store) {
+	t.Helper()
+	server := func(port uint16, started int64) fleet.Server {
+		return fleet.Server{Name: "a", Addrs: []netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr("203.0.113.7"), port)}, Started: time.Unix(started, 0)}
+	}
+	for i, c := range []struct {
+		fleet.Server
+		want error
+	}{
+		{server(1, 100), nil},
+		{server(2, 99), fleet.ErrTaken},
+		{server(2, 101), fleet.ErrTaken},
+		{server(1, 100), nil},
+		{server(1, 102), nil},
+		{server(1, 100), fleet.ErrTaken},
+		{server(3, 102), nil},
+		{server(1, 102), nil},
+	} {
+		err := s.Announce(t.Context(), c.Server)
+		if !errors.Is(err, c.want) || err != nil && (!errors.Is(err, fleet.ErrInvalid) || !strings.Contains(err.Error(), "a is the server at [203.0.113.7:1], started at 1970-01-01T00:01:4")) {
+			t.Errorf("call %d: %v, want %v", i, err, c.want)
+		}
+	}
+	if err := s.Withdraw(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+	if err := s.Announce(t.Context(), server(4, 1)); err != nil {
+		t.Errorf("after the withdrawal: %v", err)
+	}
+	if err := s.Withdraw(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+}
+
 // Room announces servers until the directory is full. Servers already in it can still be announced.
 func Room(t *testing.T, s fleet.Store) {
 	t.Helper()

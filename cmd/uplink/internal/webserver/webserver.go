@@ -13,10 +13,9 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/status"
 	"github.com/uplink-rpc/uplink/internal/web"
 	"github.com/uplink-rpc/uplink/metrics/dashboard"
 )
@@ -56,13 +55,13 @@ type Server struct {
 
 // Start starts a server.
 func Start(cfg Config) (*Server, error) {
-	registry := prometheus.NewRegistry()
-	labeled := prometheus.WrapRegistererWith(cfg.Labels, registry)
-	process := []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
-	for _, c := range append(process, cfg.Collectors...) {
-		if err := labeled.Register(c); err != nil {
-			return nil, err
-		}
+	mux := http.NewServeMux()
+	ready := cfg.Ready
+	if ready == nil {
+		ready = func() error { return nil }
+	}
+	if err := status.Handle(mux, cfg.Labels, ready, cfg.Collectors...); err != nil {
+		return nil, err
 	}
 	l, err := net.Listen("tcp", cfg.Addr)
 	if err != nil {
@@ -75,18 +74,6 @@ func Start(cfg Config) (*Server, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if cfg.Ready != nil {
-			if err := cfg.Ready(); err != nil {
-				http.Error(w, err.Error(), http.StatusServiceUnavailable)
-				return
-			}
-		}
-		fmt.Fprintln(w, "ok")
-	})
 	for prefix, h := range cfg.Handlers {
 		mux.Handle(prefix, guard.Handler(h))
 	}

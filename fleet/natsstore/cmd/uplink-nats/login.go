@@ -4,14 +4,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log"
+	"log/slog"
 	"net/url"
 	"os"
 	"strings"
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/uplink-rpc/uplink/fleet/natsstore"
 	"github.com/uplink-rpc/uplink/internal/privatefile"
 )
 
@@ -36,21 +35,26 @@ func (l *login) addFlags() {
 	flag.StringVar(&l.key, "nats-key", "", "file with the key of -nats-cert")
 }
 
-// connect connects to NATS. No error contains a password.
-func (l *login) connect() (*nats.Conn, error) {
+// options returns the options of the connection to NATS. Files are read for each connection. No
+// error contains a password.
+func (l *login) options(log *slog.Logger) (options []nats.Option, err error) {
 	if err := l.check(); err != nil {
 		return nil, err
 	}
-	options := natsstore.Options()
 	if l.user != "" {
-		password, err := l.password()
-		if err != nil {
+		if _, err := l.password(log); err != nil {
 			return nil, err
 		}
-		options = append(options, nats.UserInfo(l.user, password))
+		options = append(options, nats.UserInfoHandler(func() (string, string) {
+			password, err := l.password(log)
+			if err != nil {
+				log.Error("no password for NATS", "error", err)
+			}
+			return l.user, password
+		}))
 	}
 	if l.creds != "" {
-		if _, err := readSecret("nats-creds", l.creds); err != nil {
+		if _, err := readSecret("nats-creds", l.creds, log); err != nil {
 			return nil, err
 		}
 		options = append(options, nats.UserCredentials(l.creds))
@@ -59,16 +63,12 @@ func (l *login) connect() (*nats.Conn, error) {
 		options = append(options, nats.RootCAs(l.ca))
 	}
 	if l.cert != "" {
-		if _, err := readSecret("nats-key", l.key); err != nil {
+		if _, err := readSecret("nats-key", l.key, log); err != nil {
 			return nil, err
 		}
 		options = append(options, nats.ClientCert(l.cert, l.key))
 	}
-	nc, err := nats.Connect(l.urls, options...)
-	if err != nil {
-		return nil, fmt.Errorf("-nats %s: %w", l.redacted(), err)
-	}
-	return nc, nil
+	return options, nil
 }
 
 // check returns an error unless the flags are compatible and the URLs are valid.
@@ -90,9 +90,9 @@ func (l *login) check() error {
 }
 
 // password returns the password of the user.
-func (l *login) password() (string, error) {
+func (l *login) password(log *slog.Logger) (string, error) {
 	if l.passwordFile != "" {
-		return readSecret("nats-password-file", l.passwordFile)
+		return readSecret("nats-password-file", l.passwordFile, log)
 	}
 	if password := os.Getenv(passwordVariable); password != "" {
 		return password, nil
@@ -133,13 +133,13 @@ func (l *login) redacted() string {
 
 // readSecret returns the contents of a file with a secret, without surrounding white space. It logs
 // a warning if the file is readable by everybody.
-func readSecret(name, path string) (string, error) {
+func readSecret(name, path string, log *slog.Logger) (string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return "", fmt.Errorf("-%s: %w", name, err)
 	}
 	if err := privatefile.Exposed(path); err != nil {
-		log.Printf("-%s: %v; chmod 600 %s", name, err, path)
+		log.Warn("secret readable by others", "file", path, "hint", fmt.Sprintf("-%s: chmod 600 %s; if others had access, replace it", name, path))
 	}
 	return strings.TrimSpace(string(text)), nil
 }
