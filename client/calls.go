@@ -38,7 +38,7 @@ type Call[T any] struct {
 // Handle registers an RPC of the client, whose arguments are a T. The server calls it over a stream
 // of ds.Bind with the same name. f runs for each call that arrives, on the goroutine that receives
 // for the connection. It must return quickly and must not call [Conn.Close]. A panic ends the
-// session with session.ErrPanic. Handle must be called before Dial, so that no call is lost; see
+// session with transport.ErrPanic. Handle must be called before Dial, so that no call is lost; see
 // [Config.Handlers].
 func Handle[T any](h *Handlers, name string, f func(Call[T])) error {
 	typ, err := schema.Compile[T](name, 0)

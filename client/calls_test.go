@@ -14,7 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 type explosion struct {
@@ -162,7 +162,7 @@ func TestCallsRefused(t *testing.T) {
 		if _, err := s.Send(&explosion{}); err == nil {
 			t.Error("calls after the end of the session")
 		}
-		if err := p.conn.Err(); !errors.Is(err, session.ErrKicked) {
+		if err := p.conn.Err(); !errors.Is(err, transport.ErrKicked) {
 			t.Errorf("the session ended with %v", err)
 		}
 	})
@@ -199,7 +199,7 @@ func TestCallsBacklog(t *testing.T) {
 			switch _, err := s.Send(&v); {
 			case err == nil:
 				sent++
-			case errors.Is(err, session.ErrBacklog):
+			case errors.Is(err, transport.ErrBacklog):
 				refused++
 			default:
 				t.Fatal(err)

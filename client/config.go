@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -60,14 +60,14 @@ type Config struct {
 	// OnEvent, if set, is called with each change of [Conn.State], and with each attempt to
 	// reconnect: one call after the other, in order, by goroutines of the connection, Dial or
 	// [Conn.Close]. It must return quickly and must not call Conn.Close. A panic ends the session
-	// with session.ErrPanic.
-	OnEvent func(session.Event)
+	// with transport.ErrPanic.
+	OnEvent func(Event)
 	// OnQuality, if set, is called about once per second while there is a session, as OnMessage is.
-	OnQuality func(session.Quality)
+	OnQuality func(Quality)
 	// OnMessage, if set, is called with each message of ds.Player.SendReliable, in order, on the
 	// goroutine that receives for the connection. It must return quickly and must not call
 	// [Conn.Close]. The message is valid until it returns. A panic ends the session with
-	// session.ErrPanic.
+	// transport.ErrPanic.
 	OnMessage func(message []byte)
 	// Handlers, if set, are the RPCs that the server can call: see [Handle].
 	Handlers *Handlers
@@ -105,29 +105,27 @@ type Transport struct {
 	// and is for debugging; see docs/wireshark.md.
 	KeyLog io.Writer
 	// StreamRate is the maximum rate of all streams of a session together, in bytes/s with all
-	// headers; default session.DefaultStreamRate. With Bandwidth it is at most half of that. On a
+	// headers; default 256 KiB/s, at least 4 KiB/s. With Bandwidth it is at most half of that. On a
 	// congested path it is less.
 	StreamRate int
 	// ReliableQueue is the maximum number of bytes of reliable data for the server that wait to be
 	// sent or acknowledged: messages, requests and calls. The default is 256 KiB, the minimum 32
-	// KiB. Beyond it, sending returns session.ErrBacklog. See [Conn.ReliableRoom] and
+	// KiB. Beyond it, sending returns transport.ErrBacklog. See [Conn.ReliableRoom] and
 	// [Conn.WaitReliable].
 	ReliableQueue int
 }
 
 // Tuning has the settings of the codec of RPCs.
 type Tuning struct {
-	// Codec encodes the frames; default rpcdelta.DefaultCodec.
+	// Codec encodes the frames; default [rpcdelta.Adaptive].
 	Codec rpcdelta.Codec
 	// Redundancy is the number of earlier payloads whose frames each payload of an unreliable RPC
 	// repeats. rpcdelta.RedundancyAuto, the default, follows the packet loss. [Conn.SetRedundancy]
 	// changes it later.
 	Redundancy int
-	// Delivery is the share of frames that rpcdelta.RedundancyAuto aims to deliver; default
-	// rpcdelta.DefaultDelivery.
+	// Delivery is the share of frames that rpcdelta.RedundancyAuto aims to deliver; default 0.9995.
 	Delivery float64
-	// RedundancyBytes limits the size of a payload with redundant frames; default
-	// rpcdelta.DefaultRedundancyBytes.
+	// RedundancyBytes limits the size of a payload with redundant frames; default 256 bytes.
 	RedundancyBytes int
 	// FlushOnly makes unreliable RPCs share datagrams without a Tick: payloads are sent by
 	// [Conn.Flush] or when a datagram is full. Tick must be 0.
@@ -136,8 +134,7 @@ type Tuning struct {
 	// Otherwise, and if Prior is nil, they start from the built-in prior. RPCStats counts the
 	// bindings that fell back to it.
 	Prior *prior.Prior
-	// Ring is the number of frames of each RPC that are kept as baselines, 2 to rpcdelta.MaxRing;
-	// default rpcdelta.DefaultRing.
+	// Ring is the number of frames of each RPC that are kept as baselines, 2 to 256; default 64.
 	Ring int
 }
 
@@ -148,8 +145,8 @@ type Hooks struct {
 	OnUnreliable func(message []byte)
 	// OnStream, if set, is called with each stream that the server opens with ds.Player.OpenStream,
 	// on a goroutine of its own. When it returns, the stream ends. It must not call [Conn.Close]. A
-	// panic ends the session with session.ErrPanic.
-	OnStream func(session.StreamReader)
+	// panic ends the session with transport.ErrPanic.
+	OnStream func(transport.StreamReader)
 }
 
 func (cfg Config) withDefaults() (Config, error) {
@@ -159,7 +156,7 @@ func (cfg Config) withDefaults() (Config, error) {
 	}
 	cfg.Tuning.Ring = cmp.Or(cfg.Tuning.Ring, rpcdelta.DefaultRing)
 	cfg.Transport.BindTimeout = cmp.Or(cfg.Transport.BindTimeout, defaultBindTimeout)
-	cfg.Transport.StreamRate = cmp.Or(cfg.Transport.StreamRate, session.DefaultStreamRate)
+	cfg.Transport.StreamRate = cmp.Or(cfg.Transport.StreamRate, streams.DefaultRate)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	_, badCodec := rpcdelta.ParseCodec(cfg.Tuning.Codec.String())
 	sending := rpcdelta.EncoderConfig{Redundancy: cfg.Tuning.Redundancy, Delivery: cfg.Tuning.Delivery, RedundancyBytes: cfg.Tuning.RedundancyBytes}
@@ -175,8 +172,8 @@ func (cfg Config) withDefaults() (Config, error) {
 		return cfg, fmt.Errorf("client: Config.Tick is %v, want at least %v, or 0, and 0 with FlushOnly", cfg.Tick, time.Millisecond)
 	case cfg.Bandwidth < 0:
 		return cfg, fmt.Errorf("client: Config.Bandwidth is %d bits/s, want at least 0", cfg.Bandwidth)
-	case cfg.Transport.StreamRate < session.MinStreamRate:
-		return cfg, fmt.Errorf("client: Config.Transport.StreamRate is %d bytes/s, want at least %d", cfg.Transport.StreamRate, session.MinStreamRate)
+	case cfg.Transport.StreamRate < streams.MinRate:
+		return cfg, fmt.Errorf("client: Config.Transport.StreamRate is %d bytes/s, want at least %d", cfg.Transport.StreamRate, streams.MinRate)
 	case cfg.Transport.BindTimeout < 0:
 		return cfg, fmt.Errorf("client: Config.Transport.BindTimeout is %v, want at least 0", cfg.Transport.BindTimeout)
 	}
@@ -217,7 +214,7 @@ const maxReliable = 8 << 10
 
 // BindConfig describes how an RPC is called. The zero value of each field means its default.
 type BindConfig struct {
-	// RateHz is the declared number of calls per second; default schema.DefaultRate.
+	// RateHz is the declared number of calls per second; default 60.
 	RateHz float64
 	// Reliable sends frames over the reliable channel: all of them arrive, in order. Each frame is
 	// coded as a delta from the previous one. Frames that are not acknowledged when the connection

@@ -19,7 +19,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/schema"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // Conn is a client's connection to a dedicated server. Its methods are safe for concurrent use.
@@ -58,8 +58,8 @@ type Conn struct {
 	stop        func()        // cancels the goroutine that reconnects; nil before the first one
 	wait        time.Duration // wait before the next attempt to reconnect
 	attempt     int           // number of attempts to reconnect
-	state       session.State
-	events      []session.Event  // events that OnEvent has not received yet
+	state       State
+	events      []Event          // events that OnEvent has not received yet
 	reporting   bool             // a goroutine reports events
 	bindings    []*binding       // by RPC number; elements of a slice that was read never change
 	redundancy  int              // Config.Tuning.Redundancy, or the value of SetRedundancy
@@ -199,7 +199,7 @@ func (c *Conn) linkError(method string, err error) error {
 func (c *Conn) fail(err error) {
 	c.cfg.Logger.Warn("connection ended", "server", c.addr, "error", err)
 	c.gone = err
-	c.note(session.Event{State: session.Disconnected, Err: err})
+	c.note(Event{State: Disconnected, Err: err})
 	for _, b := range c.bindings {
 		b.refuse(err)
 	}
@@ -234,7 +234,7 @@ func (c *Conn) Close() error {
 		}
 		_ = c.Flush()
 		c.mu.Lock()
-		c.note(session.Event{State: session.Disconnected, Err: session.ErrQuit})
+		c.note(Event{State: Disconnected, Err: transport.ErrQuit})
 		close(c.closed)
 		if c.stop != nil {
 			c.stop()
@@ -282,7 +282,7 @@ func (c *Conn) Server() string {
 }
 
 // Err returns why the connection has ended for good without Close: an error that wraps one of
-// package session, and [ErrLost] if the client would otherwise have reconnected. It is nil while
+// package transport, and [ErrLost] if the client would otherwise have reconnected. It is nil while
 // the client is connected or reconnecting.
 func (c *Conn) Err() error {
 	c.mu.Lock()
@@ -368,15 +368,15 @@ func (c *Conn) count(counter *uint64, n int) {
 }
 
 // State returns the state of the connection. Config.OnEvent is called when it changes.
-func (c *Conn) State() session.State {
+func (c *Conn) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state
 }
 
 // note records an event, which report reports. Nothing follows Disconnected. The caller holds c.mu.
-func (c *Conn) note(e session.Event) {
-	if c.state == session.Disconnected {
+func (c *Conn) note(e Event) {
+	if c.state == Disconnected {
 		return
 	}
 	c.state = e.State
@@ -403,7 +403,7 @@ func (c *Conn) report() {
 }
 
 // reportEvent calls Config.OnEvent. The caller holds c.mu, which is released during the call.
-func (c *Conn) reportEvent(e session.Event) {
+func (c *Conn) reportEvent(e Event) {
 	c.mu.Unlock()
 	defer c.mu.Lock()
 	_ = c.guarded(func() error { // guarded logs a panic
@@ -422,7 +422,7 @@ func (c *Conn) noteTickRates() {
 			c.cfg.Logger.Info("tick rate of the server is normal again", "world", r.World, "rate", r.Rate)
 		}
 		c.mu.Lock()
-		c.note(session.Event{State: c.state, World: r.World, TickRate: r.Rate})
+		c.note(Event{State: c.state, World: r.World, TickRate: r.Rate})
 		c.mu.Unlock()
 	}
 }
@@ -433,7 +433,7 @@ func (c *Conn) notePartialViews() {
 	for _, world := range c.subscriptions.PartialNews() {
 		c.cfg.Logger.Warn("world shown before all objects of the view have arrived: raise ds.WorldConfig.EnterBytes or SendHz", "world", world)
 		c.mu.Lock()
-		c.note(session.Event{State: c.state, World: world, Partial: true})
+		c.note(Event{State: c.state, World: world, Partial: true})
 		c.mu.Unlock()
 	}
 }
@@ -450,7 +450,7 @@ func (c *Conn) noteMismatches() {
 	for _, e := range list {
 		c.stats.Mismatches++
 		c.cfg.Logger.Warn("both ends differ", "error", e)
-		c.note(session.Event{State: c.state, Mismatch: e})
+		c.note(Event{State: c.state, Mismatch: e})
 	}
 }
 
@@ -482,7 +482,7 @@ func (c *Conn) guarded(f func() error) (err error) {
 // returns the reason. It is safe for concurrent use, and called without a lock.
 func (c *Conn) panicked(l *link, v any, stack []byte) error {
 	text := shown(fmt.Sprint(v))
-	err := fmt.Errorf("client: %w: %s", session.ErrPanic, text)
+	err := fmt.Errorf("client: %w: %s", transport.ErrPanic, text)
 	c.mu.Lock()
 	c.stats.Panics++
 	server := c.addr
@@ -492,7 +492,7 @@ func (c *Conn) panicked(l *link, v any, stack []byte) error {
 	c.mu.Unlock()
 	c.panicLog.Error("handler panicked", "server", server, "panic", text, "stack", string(stack))
 	if l != nil {
-		l.own.CloseWith(session.ErrQuit, panicReason) // the client reconnects
+		l.own.CloseWith(transport.ErrQuit, panicReason) // the client reconnects
 	}
 	return err
 }

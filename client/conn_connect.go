@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/endpoint"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 const (
@@ -106,7 +106,7 @@ func (c *Conn) connectAgain(ctx context.Context) error {
 	c.mu.Unlock()
 	for start := time.Now(); ; {
 		err := c.connect(ctx, t)
-		if !errors.Is(err, session.ErrNoServer) || c.cfg.Assign != nil || time.Since(start) >= restartTime {
+		if !errors.Is(err, transport.ErrNoServer) || c.cfg.Assign != nil || time.Since(start) >= restartTime {
 			return err
 		}
 		// The server may be restarting, and has not seen the token.
@@ -140,10 +140,10 @@ func (c *Conn) disconnect(l *link, err error) {
 		b.use(nil, true)
 	}
 	if c.move != nil { // the move is dialing: its outcome decides
-		c.note(session.Event{State: session.Reconnecting, Err: err, Attempt: 1})
+		c.note(Event{State: Reconnecting, Err: err, Attempt: 1})
 		return
 	}
-	own := errors.Is(err, session.ErrReplaced) && time.Since(c.abandoned) < dialWait // the newer session
+	own := errors.Is(err, transport.ErrReplaced) && time.Since(c.abandoned) < dialWait // the newer session
 	if final := c.finalError(err); final != nil && l.cause == nil && !own {
 		c.fail(final)
 		return
@@ -165,7 +165,7 @@ func (c *Conn) disconnect(l *link, err error) {
 func (c *Conn) startReconnecting(err error) {
 	c.cfg.Logger.Warn("connection lost, reconnecting", "server", c.addr, "error", err)
 	c.attempt = 1
-	c.note(session.Event{State: session.Reconnecting, Err: err, Attempt: 1})
+	c.note(Event{State: Reconnecting, Err: err, Attempt: 1})
 	ctx, cancel := context.WithCancel(context.Background()) // independent of the context of Dial
 	c.stop = cancel
 	c.work.Go(func() {
@@ -190,7 +190,7 @@ func (c *Conn) reconnect(ctx context.Context) {
 			c.fail(final)
 		} else {
 			c.attempt++
-			c.note(session.Event{State: session.Reconnecting, Err: err, Attempt: c.attempt})
+			c.note(Event{State: Reconnecting, Err: err, Attempt: c.attempt})
 		}
 		c.mu.Unlock()
 		c.report()
@@ -218,9 +218,9 @@ func (c *Conn) pause() bool {
 // attempt to reconnect ended with err, or nil if the client can try again.
 func (c *Conn) finalError(err error) error {
 	switch {
-	case errors.Is(err, session.ErrKicked), errors.Is(err, session.ErrLimit), errors.Is(err, session.ErrProtocol):
+	case errors.Is(err, transport.ErrKicked), errors.Is(err, transport.ErrLimit), errors.Is(err, transport.ErrProtocol):
 		return fmt.Errorf("client: %w", err)
-	case errors.Is(err, session.ErrReplaced), c.tokenSpent() && refusesToken(err):
+	case errors.Is(err, transport.ErrReplaced), c.tokenSpent() && refusesToken(err):
 		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	return nil

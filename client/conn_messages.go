@@ -8,7 +8,6 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -22,7 +21,7 @@ const roomInterval = 10 * time.Millisecond
 // ds.Config.OnMessage. All messages arrive, in order; those that are not acknowledged when the
 // connection is lost may be lost with it. The rate limit is 64 KiB/s with a burst of 128 KiB, where
 // each message counts 64 bytes more than its size. If it is exceeded, or [Transport.ReliableQueue]
-// leaves no room, the error wraps session.ErrBacklog and names the limit. While reconnecting and
+// leaves no room, the error wraps transport.ErrBacklog and names the limit. While reconnecting and
 // after Close, the errors are those of [Stream.Send]. SendReliable never waits: [Conn.WaitReliable]
 // does.
 func (c *Conn) SendReliable(message []byte) error {
@@ -71,7 +70,7 @@ func (c *Conn) WaitReliable(ctx context.Context, n int) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("client: %w: no room for %d bytes of reliable data: %w", session.ErrBacklog, n, context.Cause(ctx))
+			return fmt.Errorf("client: %w: no room for %d bytes of reliable data: %w", transport.ErrBacklog, n, context.Cause(ctx))
 		case <-ticker.C:
 		}
 	}
@@ -105,7 +104,7 @@ func (c *Conn) admit(size int) (*link, error) {
 		return nil, net.ErrClosed
 	case !c.messages.Take(time.Since(c.start), message.ClientMessages, message.MessageCost(size)):
 		limit := message.ClientMessages
-		return nil, fmt.Errorf("%w: %d bytes would exceed %.0f KiB/s with bursts of %.0f KiB", session.ErrBacklog, size, limit.PerSecond/1024, limit.Burst/1024)
+		return nil, fmt.Errorf("%w: %d bytes would exceed %.0f KiB/s with bursts of %.0f KiB", transport.ErrBacklog, size, limit.PerSecond/1024, limit.Burst/1024)
 	}
 	return c.current, nil
 }
@@ -115,13 +114,13 @@ func (c *Conn) admit(size int) (*link, error) {
 // both: requests arrive in one order with the messages of SendReliable, and answers with those of
 // ds.Player.SendReliable. Answers may come in another order than their requests.
 //
-// The error is a [*session.RequestError] if the game refused the request, session.ErrUnhandled if
-// the server handles no requests, and the cause of ctx if that is done before the answer arrives;
-// the game may have handled the request in this case. If the session ends before the answer, the
-// error wraps the reason, an error of package session: a request is never repeated in another
-// session. At most 64 requests may wait for an answer. Beyond that, and above the rate limit, which
-// is that of SendReliable, the error is session.ErrBacklog; other errors are those of SendReliable.
-// A callback on the goroutine that receives, such as Config.OnMessage, must not wait for an answer.
+// The error is a [*RequestError] if the game refused the request, transport.ErrUnhandled if the
+// server handles no requests, and the cause of ctx if that is done before the answer arrives; the
+// game may have handled the request in this case. If the session ends before the answer, the error
+// wraps the reason, an error of package transport: a request is never repeated in another session.
+// At most 64 requests may wait for an answer. Beyond that, and above the rate limit, which is that
+// of SendReliable, the error is transport.ErrBacklog; other errors are those of SendReliable. A
+// callback on the goroutine that receives, such as Config.OnMessage, must not wait for an answer.
 func (c *Conn) Request(ctx context.Context, msg []byte) ([]byte, error) {
 	if len(msg) > MaxMessage {
 		return nil, fmt.Errorf("client: a request of %d bytes, want at most %d", len(msg), MaxMessage)
@@ -161,7 +160,7 @@ func (c *Conn) ask(msg []byte, got chan<- answer) (l *link, id uint32, err error
 		waiting += len(l.requests)
 	}
 	if waiting >= message.MaxRequests {
-		return nil, 0, fmt.Errorf("%w: %d requests wait for an answer, the maximum", session.ErrBacklog, waiting)
+		return nil, 0, fmt.Errorf("%w: %d requests wait for an answer, the maximum", transport.ErrBacklog, waiting)
 	}
 	if l, err = c.admit(len(msg)); err != nil {
 		return nil, 0, err
@@ -184,10 +183,10 @@ func (c *Conn) ask(msg []byte, got chan<- answer) (l *link, id uint32, err error
 // ctx is done before the stream has ended, the stream is aborted with the cause of ctx.
 //
 // OpenStream never waits. At most 8 streams are open at a time, and 16 a second can be opened, with
-// bursts of 32; beyond that the error is session.ErrBacklog. A stream ends with its session: it
+// bursts of 32; beyond that the error is transport.ErrBacklog. A stream ends with its session: it
 // does not continue after reconnecting. While reconnecting and after Close, the errors are those of
 // [Stream.Send].
-func (c *Conn) OpenStream(ctx context.Context, name string) (session.StreamWriter, error) {
+func (c *Conn) OpenStream(ctx context.Context, name string) (transport.StreamWriter, error) {
 	c.mu.Lock() // held while it opens the stream, so that no handover starts in the meantime
 	if c.current == nil || c.current.leaving {
 		c.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/streams"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // A client continues at another server because its server hands it over, or does not answer, or
@@ -120,7 +120,7 @@ func (c *Conn) handover(l *link, b []byte) error {
 		return err
 	}
 	if !c.notices.Take(time.Since(c.start), handoverRate, 1) {
-		return fmt.Errorf("%w: more than %v handovers at once and %.0f per minute", session.ErrProtocol, handoverRate.Burst, 60*handoverRate.PerSecond)
+		return fmt.Errorf("%w: more than %v handovers at once and %.0f per minute", transport.ErrProtocol, handoverRate.Burst, 60*handoverRate.PerSecond)
 	}
 	l.offer.notice = &n
 	c.follow(l)
@@ -138,7 +138,7 @@ func (c *Conn) receivePayload(l *link, r *streams.Reader, data []byte, err error
 	c.follow(l)
 }
 
-var errPayload = fmt.Errorf("client: %w: the payload is not that of the notice", session.ErrHandover)
+var errPayload = fmt.Errorf("client: %w: the payload is not that of the notice", transport.ErrHandover)
 
 // follow begins the announced handover if both its notice and its payload have arrived.
 func (c *Conn) follow(l *link) {
@@ -163,7 +163,7 @@ func (c *Conn) follow(l *link) {
 
 // failed records that a handover has failed. The caller holds c.mu.
 func (c *Conn) failed(n *message.HandoverNotice, err error) {
-	c.note(session.Event{State: c.state, Handover: session.HandoverFailed, Err: err})
+	c.note(Event{State: c.state, Handover: HandoverFailed, Err: err})
 	f := &c.failures
 	f.count++
 	if now := time.Now(); now.Sub(f.logged) >= failuresEvery {
@@ -183,7 +183,7 @@ func (c *Conn) begin(m *move, dial func() error) {
 	c.mu.Lock()
 	c.move = m
 	if !m.searches() {
-		c.note(session.Event{State: c.state, Handover: session.HandoverStarted})
+		c.note(Event{State: c.state, Handover: HandoverStarted})
 	}
 	c.work.Go(func() {
 		if err := dial(); err != nil {
@@ -195,8 +195,8 @@ func (c *Conn) begin(m *move, dial func() error) {
 }
 
 var (
-	errReplacedHandover = fmt.Errorf("client: %w: a newer one replaces it", session.ErrHandover)
-	errNoCredit         = fmt.Errorf("client: %w: the client would send more to other servers than it has received", session.ErrHandover)
+	errReplacedHandover = fmt.Errorf("client: %w: a newer one replaces it", transport.ErrHandover)
+	errNoCredit         = fmt.Errorf("client: %w: the client would send more to other servers than it has received", transport.ErrHandover)
 )
 
 // dialServers connects to the server of a handover that the server at own announced. It tries each
@@ -205,7 +205,7 @@ func (c *Conn) dialServers(ctx context.Context, own netip.Addr, m *move, data []
 	var errs []error
 	for _, addr := range m.notice.Servers {
 		if !c.cfg.follows(own, addr.Addr()) {
-			errs = append(errs, fmt.Errorf("client: %w: the address %v is not public: see Config.Transport.LocalHandovers", session.ErrHandover, addr))
+			errs = append(errs, fmt.Errorf("client: %w: the address %v is not public: see Config.Transport.LocalHandovers", transport.ErrHandover, addr))
 			continue
 		}
 		cfg := c.cfg.transport(m.notice.Token)
@@ -267,7 +267,7 @@ func (c *Conn) prepare(m *move, next *link, data []byte) error {
 			c.abandoned = time.Now()
 		}
 		c.mu.Unlock()
-		next.own.CloseWith(session.ErrQuit, "")
+		next.own.CloseWith(transport.ErrQuit, "")
 		return err
 	}
 	c.setNext(next)
@@ -325,7 +325,7 @@ func (c *Conn) abandon(m *move, err error) {
 	}
 	c.mu.Unlock()
 	if next != nil {
-		next.own.CloseWith(session.ErrQuit, "")
+		next.own.CloseWith(transport.ErrQuit, "")
 	}
 	if m.reader != nil {
 		m.reader.Finish(false)
@@ -334,8 +334,8 @@ func (c *Conn) abandon(m *move, err error) {
 }
 
 var (
-	errLate     = fmt.Errorf("client: %w: it takes more than %v", session.ErrHandover, switchWait)
-	errNotBound = fmt.Errorf("client: %w: the other server did not bind the RPCs in time", session.ErrHandover)
+	errLate     = fmt.Errorf("client: %w: it takes more than %v", transport.ErrHandover, switchWait)
+	errNotBound = fmt.Errorf("client: %w: the other server did not bind the RPCs in time", transport.ErrHandover)
 )
 
 // trySwitch switches to the next link if the client is ready there and the tick of the handover is
@@ -397,7 +397,7 @@ func (m *move) reached(current *link) bool {
 func (c *Conn) switchTo(next *link, now time.Time) {
 	c.mu.Lock()
 	m, before := c.move, c.current
-	e := session.Event{State: session.Connected, Attempt: c.attempt, New: true}
+	e := Event{State: Connected, Attempt: c.attempt, New: true}
 	c.current, c.next, c.move, c.addr = next, nil, nil, next.addr
 	handedOver := m != nil && !m.searches()
 	if m != nil {
@@ -405,7 +405,7 @@ func (c *Conn) switchTo(next *link, now time.Time) {
 		e.Attempt, c.attempt, c.wait = 0, 0, 0
 	}
 	if handedOver {
-		e.Handover = session.HandoverCompleted
+		e.Handover = HandoverCompleted
 	}
 	c.note(e)
 	for n, b := range c.bindings {
@@ -430,7 +430,7 @@ func (c *Conn) switchTo(next *link, now time.Time) {
 		c.notices.Refund(refunded)
 		before.parting.to, before.parting.reader = next, m.reader
 	case before != nil:
-		before.own.CloseWith(session.ErrQuit, "")
+		before.own.CloseWith(transport.ErrQuit, "")
 	}
 	next.guard(func() { next.worlds.Show(now) })
 	next.own.Wake(now) // binds the RPCs, and delivers messages that were held
@@ -461,11 +461,11 @@ func (c *Conn) part(old *link, now time.Time) {
 	nothingLeft := old.leaving
 	c.mu.Unlock()
 	if nothingLeft && !old.busy() || now.Sub(p.since) >= partingWait {
-		old.own.CloseWith(session.ErrQuit, "")
+		old.own.CloseWith(transport.ErrQuit, "")
 	}
 }
 
-var errUnreleased = fmt.Errorf("client: %w: the former server did not release the client in time", session.ErrHandover)
+var errUnreleased = fmt.Errorf("client: %w: the former server did not release the client in time", transport.ErrHandover)
 
 // passRelease forwards the release, if it has arrived, to the other server, which then accepts the
 // client's calls.
@@ -474,7 +474,7 @@ func (c *Conn) passRelease(p *parting) {
 		return
 	}
 	b := append([]byte{byte(message.Handover)}, p.release...)
-	if err := p.to.own.SendReliable(b); !errors.Is(err, session.ErrBacklog) {
+	if err := p.to.own.SendReliable(b); !errors.Is(err, transport.ErrBacklog) {
 		p.to = nil
 		p.reader.Finish(true)
 	}
@@ -488,13 +488,13 @@ func (c *Conn) endUnreleased(p *parting, err error) {
 	c.mu.Lock()
 	to.cause = err
 	c.mu.Unlock()
-	to.own.CloseWith(session.ErrQuit, "")
+	to.own.CloseWith(transport.ErrQuit, "")
 }
 
 // endHandover ends a handover by a server whose session has ended: without its release, the other
 // server would never accept the client's calls.
 func (c *Conn) endHandover(l *link, err error) {
-	err = fmt.Errorf("client: %w: the session with the former server has ended: %w", session.ErrHandover, err)
+	err = fmt.Errorf("client: %w: the session with the former server has ended: %w", transport.ErrHandover, err)
 	c.passRelease(&l.parting)
 	if l.parting.to != nil {
 		c.endUnreleased(&l.parting, err)

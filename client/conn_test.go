@@ -14,8 +14,8 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -116,7 +116,7 @@ func TestClose(t *testing.T) {
 		}
 		uplinktest.Must(t, errors.Join(m.conn.Close(), m.conn.Close()))
 		settle(100 * ms)
-		if len(left) != 1 || !errors.Is(left[0], session.ErrQuit) {
+		if len(left) != 1 || !errors.Is(left[0], transport.ErrQuit) {
 			t.Errorf("left: %v", left)
 		}
 		before := m.move.Stats()
@@ -141,10 +141,10 @@ func TestEnd(t *testing.T) {
 		noReconnect bool
 		end         func(*match, *ds.Player)
 	}{
-		{session.ErrTimeout, true, func(m *match, _ *ds.Player) { m.network.Crash(m.t, uplinktest.Addr) }},
-		{session.ErrShutdown, true, func(m *match, _ *ds.Player) { uplinktest.Must(m.t, m.srv.Close()) }},
-		{session.ErrKicked, true, kick},
-		{session.ErrKicked, false, kick},
+		{transport.ErrTimeout, true, func(m *match, _ *ds.Player) { m.network.Crash(m.t, uplinktest.Addr) }},
+		{transport.ErrShutdown, true, func(m *match, _ *ds.Player) { uplinktest.Must(m.t, m.srv.Close()) }},
+		{transport.ErrKicked, true, kick},
+		{transport.ErrKicked, false, kick},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var player *ds.Player
@@ -157,7 +157,7 @@ func TestEnd(t *testing.T) {
 			uplinktest.Must(t, m.conn.Err())
 			c.end(m, player)
 			settle(15 * time.Second)
-			kicked := errors.Is(c.want, session.ErrKicked)
+			kicked := errors.Is(c.want, transport.ErrKicked)
 			for what, err := range map[string]error{
 				"Err": m.conn.Err(), "Send": m.try(), "Flush": m.conn.Flush(), "SendReliable": m.conn.SendReliable(nil),
 				"Bind": bind[uplinktest.Move](t, m.conn, "Move", client.BindConfig{}),
@@ -348,13 +348,13 @@ func TestDial(t *testing.T) {
 			t.Error("an address without a port was dialed")
 		}
 		start := time.Now()
-		if _, err := client.Dial(t.Context(), uplinktest.Addr, cfg); !errors.Is(err, session.ErrTimeout) || time.Since(start) > 3*time.Second {
+		if _, err := client.Dial(t.Context(), uplinktest.Addr, cfg); !errors.Is(err, transport.ErrTimeout) || time.Since(start) > 3*time.Second {
 			t.Errorf("no server: %v after %v", err, time.Since(start))
 		}
 		uplinktest.Serve(t, network, ds.Config{MaxPlayers: 1}, func(*ds.Server) error { return nil })
 		first := uplinktest.Dial(t, network, client.Config{})
 		settle(time.Second)
-		if _, err := client.Dial(t.Context(), uplinktest.Addr, cfg); !errors.Is(err, session.ErrServerFull) {
+		if _, err := client.Dial(t.Context(), uplinktest.Addr, cfg); !errors.Is(err, transport.ErrServerFull) {
 			t.Errorf("the server is full: %v", err)
 		}
 		uplinktest.Must(t, first.Close())

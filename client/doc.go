@@ -17,11 +17,11 @@
 // when the client's address changes.
 //
 // A panic of a callback that handles data from the server, or of the package's own decoders, ends
-// the session with session.ErrPanic, but not the process, because a server must not be able to end
-// the process. The panic is counted in Stats.Panics and logged with its stack, by slog's default
-// logger if Config.Logger is nil. The client then reconnects, unless Config.NoReconnect is set. A
-// panic of Config.Renew or Config.Assign ends the process. One in the function that StateView.Poll
-// calls, or in SnapshotConfig.OnMessage while SnapshotView.Sample runs, reaches the caller. If a
-// callback other than Renew and Assign ends its goroutine with runtime.Goexit, as FailNow of
-// package testing does, the connection continues on another one.
+// the session with transport.ErrPanic, but not the process, because a server must not be able to
+// end the process. The panic is counted in Stats.Panics and logged with its stack, by slog's
+// default logger if Config.Logger is nil. The client then reconnects, unless Config.NoReconnect is
+// set. A panic of Config.Renew or Config.Assign ends the process. One in the function that
+// StateView.Poll calls, or in SnapshotConfig.OnMessage while SnapshotView.Sample runs, reaches the
+// caller. If a callback other than Renew and Assign ends its goroutine with runtime.Goexit, as
+// FailNow of package testing does, the connection continues on another one.
 package client

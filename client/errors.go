@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// The causes of a failed [Dial] and of the end of a connection are errors of package session, and
+// The causes of a failed [Dial] and of the end of a connection are errors of package transport, and
 // of package token if Config.Token was refused.
 var (
 	// ErrReconnecting means that a frame was not sent because the client is reconnecting. Send
@@ -21,7 +21,7 @@ var (
 	ErrReconnecting = errors.New("client: reconnecting")
 	// ErrLost means that the connection was lost and the client does not reconnect, because of
 	// Config.NoReconnect, because its token is used up and Config.Renew is nil, or because the
-	// player connected from elsewhere (session.ErrReplaced). It wraps the cause.
+	// player connected from elsewhere (transport.ErrReplaced). It wraps the cause.
 	ErrLost = errors.New("client: connection lost")
 	// ErrBindTimeout means that the server did not answer a request to bind an RPC in time.
 	ErrBindTimeout = errors.New("client: no answer to bind")

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // TestAttemptsError verifies that the error of several attempts names each cause once, on one line,
@@ -20,7 +20,7 @@ func TestAttemptsError(t *testing.T) {
 	if got := err.Error(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	for _, cause := range []error{token.ErrUsed, session.ErrTimeout, context.Canceled} {
+	for _, cause := range []error{token.ErrUsed, transport.ErrTimeout, context.Canceled} {
 		if !errors.Is(err, cause) {
 			t.Errorf("it is not %v", cause)
 		}

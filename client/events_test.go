@@ -15,7 +15,6 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -27,14 +26,14 @@ type eventLog struct {
 	backend        *backend
 	server, client []string
 	player         *ds.Player
-	quality        []session.Quality
+	quality        []client.Quality
 }
 
 // reasons are all errors that Left and OnEvent may wrap, with their names here.
 var reasons = map[error]string{
-	session.ErrQuit: "quit", session.ErrKicked: "kicked", session.ErrShutdown: "shutdown", session.ErrTimeout: "timeout",
-	session.ErrReplaced: "replaced", session.ErrProtocol: "protocol", session.ErrLimit: "limit", session.ErrPanic: "panic",
-	session.ErrUnknown: "unknown", session.ErrServerFull: "full", session.ErrServerBusy: "busy", token.ErrUsed: "used",
+	transport.ErrQuit: "quit", transport.ErrKicked: "kicked", transport.ErrShutdown: "shutdown", transport.ErrTimeout: "timeout",
+	transport.ErrReplaced: "replaced", transport.ErrProtocol: "protocol", transport.ErrLimit: "limit", transport.ErrPanic: "panic",
+	transport.ErrUnknown: "unknown", transport.ErrServerFull: "full", transport.ErrServerBusy: "busy", token.ErrUsed: "used",
 	token.ErrExpired: "expired", token.ErrStale: "stale", token.ErrWrongKey: "wrong key",
 }
 
@@ -73,19 +72,19 @@ func (c *eventLog) serverConfig() ds.Config {
 	}
 }
 
-func (c *eventLog) onEvent(e session.Event) {
+func (c *eventLog) onEvent(e client.Event) {
 	if c.conn != nil && c.conn.State() != e.State {
 		c.t.Errorf("state %v at the event %+v", c.conn.State(), e)
 	}
 	text := e.State.String()
 	switch e.State {
-	case session.Connected:
+	case client.Connected:
 		if text += " again"; e.New {
 			text = fmt.Sprint("connected anew after ", e.Attempt)
 		}
-	case session.Reconnecting:
+	case client.Reconnecting:
 		text += fmt.Sprintf(" %d: %s", e.Attempt, c.reason(e.Err))
-	case session.Disconnected:
+	case client.Disconnected:
 		text += ": " + c.reason(e.Err)
 	default:
 	}
@@ -169,7 +168,7 @@ func TestEvents(t *testing.T) {
 				c := &eventLog{}
 				b, cfg := newBackend(t, !slices.Contains(tt.client, "disconnected: stale"))
 				c.backend = b
-				cfg.OnEvent, cfg.OnQuality = c.onEvent, func(q session.Quality) { c.quality = append(c.quality, q) }
+				cfg.OnEvent, cfg.OnQuality = c.onEvent, func(q client.Quality) { c.quality = append(c.quality, q) }
 				c.match = &match{t: t, network: newNetwork(t, 0, 3), journal: uplinktest.NewJournal(t, 1)}
 				c.serve(c.serverConfig())
 				c.dial(cfg)
@@ -246,11 +245,11 @@ func TestRefusals(t *testing.T) {
 			cfg  client.Config
 			text string
 		}{
-			token.ErrStale:        {stale, "it was issued 3s before the server started; the clocks of server and backend may differ"},
-			token.ErrExpired:      {expired, "it expired 7s ago"},
-			token.ErrUsed:         {used, ""},
-			session.ErrServerFull: {full, "it has its maximum of 1 players"},
-			session.ErrNoSuite:    {suite, "the server permits aes128gcm or chacha20-poly1305, the client aes128ctr-hmac8"},
+			token.ErrStale:          {stale, "it was issued 3s before the server started; the clocks of server and backend may differ"},
+			token.ErrExpired:        {expired, "it expired 7s ago"},
+			token.ErrUsed:           {used, ""},
+			transport.ErrServerFull: {full, "it has its maximum of 1 players"},
+			transport.ErrNoSuite:    {suite, "the server permits aes128gcm or chacha20-poly1305, the client aes128ctr-hmac8"},
 		} {
 			c.cfg.Network = m.network
 			_, err := client.Dial(t.Context(), uplinktest.Addr, c.cfg)

@@ -12,7 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/schema"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // ServerMove has the arguments of the RPC.
@@ -199,7 +199,7 @@ func ExampleConn_Request() {
 	check(err)
 	fmt.Printf("%s\n", answer)
 	_, err = conn.Request(ctx, []byte("price of the castle"))
-	if failure, ok := errors.AsType[*session.RequestError](err); ok {
+	if failure, ok := errors.AsType[*client.RequestError](err); ok {
 		fmt.Println(failure.Reason)
 	}
 	// Output:
@@ -210,7 +210,7 @@ func ExampleConn_Request() {
 // A client sends a replay of any size. Close returns when the server has read all of it.
 func ExampleConn_OpenStream() {
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Hooks: ds.Hooks{
-		OnStream: func(_ *ds.Player, r session.StreamReader) {
+		OnStream: func(_ *ds.Player, r transport.StreamReader) {
 			b, err := io.ReadAll(r)
 			fmt.Println(r.Name(), len(b), err)
 		},

@@ -8,7 +8,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/session"
 )
 
 // Held returns the length of each list of a connection that a server can make longer, by name, and
@@ -67,7 +66,7 @@ func (r *faulty) Check(*replication.Offer) (message.Differences, error) {
 	return message.Differences{}, nil
 }
 
-func (r *faulty) Receive([]byte, Processed, time.Time, bool, *session.ReplicationStats) (uint64, bool, error) {
+func (r *faulty) Receive([]byte, Processed, time.Time, bool, *ReplicationStats) (uint64, bool, error) {
 	r.message()
 	return 0, false, errors.New("not decoded")
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // bulkOwner is the owner of the streams of a rogue server.
@@ -43,11 +43,11 @@ func TestForgedHandover(t *testing.T) {
 		text     string
 	}{
 		"as promised":            {state, 5, state, true, nil, ""},
-		"other data":             {[]byte("stats"), 5, state, false, session.ErrHandover, "the payload is not that of the notice"},
-		"less data":              {[]byte("stat"), 5, state, false, session.ErrHandover, "the payload is not that of the notice"},
-		"data without a notice":  {state, 0, state, false, session.ErrHandover, "the payload is not that of the notice"},
-		"another token":          {state, 5, []byte("stats"), false, session.ErrProtocol, "the release or the data of the handover is not that of the token"},
-		"a token without a hash": {state, 5, nil, false, session.ErrUnhandled, ""},
+		"other data":             {[]byte("stats"), 5, state, false, transport.ErrHandover, "the payload is not that of the notice"},
+		"less data":              {[]byte("stat"), 5, state, false, transport.ErrHandover, "the payload is not that of the notice"},
+		"data without a notice":  {state, 0, state, false, transport.ErrHandover, "the payload is not that of the notice"},
+		"another token":          {state, 5, []byte("stats"), false, transport.ErrProtocol, "the release or the data of the handover is not that of the token"},
+		"a token without a hash": {state, 5, nil, false, transport.ErrUnhandled, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -58,8 +58,8 @@ func TestForgedHandover(t *testing.T) {
 				uplinktest.Must(t, err)
 				go func() { _ = srv.Serve(context.Background()) }()
 				t.Cleanup(func() { uplinktest.Must(t, srv.Close()) })
-				var events []session.Event
-				conn := p.dial(client.Config{OnEvent: func(e session.Event) { events = append(events, e) }})
+				var events []client.Event
+				conn := p.dial(client.Config{OnEvent: func(e client.Event) { events = append(events, e) }})
 				at := netip.MustParseAddrPort(second)
 				claims := token.Claims{ClientID: 7, Issued: time.Now(), Expires: time.Now().Add(time.Minute), Servers: []netip.AddrPort{at}}
 				if c.promised != nil {
@@ -79,22 +79,22 @@ func TestForgedHandover(t *testing.T) {
 					p.messages(message.AppendRelease(nil, secret))
 					settle(100 * ms)
 				}
-				if len(joined) > 1 || c.joins != slices.Equal(joined, []string{"state"}) && c.promised != nil || switched != slices.Contains([]error{nil, session.ErrProtocol}, c.err) {
+				if len(joined) > 1 || c.joins != slices.Equal(joined, []string{"state"}) && c.promised != nil || switched != slices.Contains([]error{nil, transport.ErrProtocol}, c.err) {
 					t.Errorf("%q joined, switched: %v", joined, switched)
 				}
 				e := events[len(events)-1]
 				switch {
 				case c.joins:
-					if conn.State() != session.Connected {
+					if conn.State() != client.Connected {
 						t.Errorf("%v", events)
 					}
 				case switched:
-					if e.State != session.Disconnected || !strings.Contains(e.Err.Error(), c.text) {
+					if e.State != client.Disconnected || !strings.Contains(e.Err.Error(), c.text) {
 						t.Errorf("the last event is %+v", e)
 					}
-				case e.Handover != session.HandoverFailed || e.State != session.Connected || !errors.Is(e.Err, c.err) || !strings.Contains(e.Err.Error(), c.text):
+				case e.Handover != client.HandoverFailed || e.State != client.Connected || !errors.Is(e.Err, c.err) || !strings.Contains(e.Err.Error(), c.text):
 					t.Errorf("the last event is %+v, want %v", e, c.err)
-				case p.counts().sessions != 1 || !errors.Is(over, session.ErrStreamAborted):
+				case p.counts().sessions != 1 || !errors.Is(over, transport.ErrStreamAborted):
 					t.Errorf("%d sessions; the server learns %v", p.counts().sessions, over)
 				}
 			})

@@ -20,8 +20,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // handoverServer is a hostile server that hands its clients over to addresses that it chooses.
@@ -116,8 +116,8 @@ func TestHostileHandovers(t *testing.T) {
 						sent += uint64(len(b)) + 28
 					}
 				})
-				var events []session.Event
-				conn := p.dial(client.Config{OnEvent: func(e session.Event) { events = append(events, e) }})
+				var events []client.Event
+				conn := p.dial(client.Config{OnEvent: func(e client.Event) { events = append(events, e) }})
 				pushed := 0
 				for start := time.Now(); time.Since(start) < minutes*time.Minute; time.Sleep(every) {
 					p.push(victims...)
@@ -125,7 +125,7 @@ func TestHostileHandovers(t *testing.T) {
 				}
 				settle(10 * time.Second)
 				stats := conn.Stats().Transport
-				counts := map[session.Handover]int{}
+				counts := map[client.Handover]int{}
 				for _, e := range events {
 					counts[e.Handover]++
 				}
@@ -138,15 +138,15 @@ func TestHostileHandovers(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				for at, n := range hellos {
-					if n > 3*counts[session.HandoverFailed] {
-						t.Errorf("%d hellos to %v in %d handovers", n, at, counts[session.HandoverFailed])
+					if n > 3*counts[client.HandoverFailed] {
+						t.Errorf("%d hellos to %v in %d handovers", n, at, counts[client.HandoverFailed])
 					}
 				}
 				t.Logf("%d pushed, %v, %d sessions, sent %d bytes to others, received %d, %d lines", pushed, counts, p.counts().sessions, sent, stats.BytesReceived, len(p.lines()))
 				if sent == 0 || sent > stats.BytesReceived {
 					t.Errorf("sent %d bytes to others, received %d", sent, stats.BytesReceived)
 				}
-				if n := counts[session.HandoverFailed]; n > 4*(minutes+1) || n < 4 || counts[session.HandoverStarted] > n {
+				if n := counts[client.HandoverFailed]; n > 4*(minutes+1) || n < 4 || counts[client.HandoverStarted] > n {
 					t.Errorf("%v in %d minutes", counts, minutes)
 				}
 				if excessive := every < 10*time.Second; excessive != (p.counts().sessions > 1) {
@@ -203,8 +203,8 @@ func TestHandoverAddresses(t *testing.T) {
 				var err error
 				conn, dialErr := client.Dial(t.Context(), at, client.Config{
 					Network: p.network, Transport: client.Transport{Insecure: true, LocalHandovers: server == "permitted"}, Token: issued(t, netip.MustParseAddrPort(at)),
-					Logger: slog.New(slog.DiscardHandler), OnEvent: func(e session.Event) {
-						if e.Handover == session.HandoverFailed {
+					Logger: slog.New(slog.DiscardHandler), OnEvent: func(e client.Event) {
+						if e.Handover == client.HandoverFailed {
 							err = e.Err
 						}
 					},
@@ -214,7 +214,7 @@ func TestHandoverAddresses(t *testing.T) {
 				settle(time.Second)
 				p.push(netip.MustParseAddrPort(to))
 				settle(10 * time.Second)
-				if from[server] != (sent > 0) || !from[server] && (!errors.Is(err, session.ErrHandover) || !strings.Contains(err.Error(), to)) {
+				if from[server] != (sent > 0) || !from[server] && (!errors.Is(err, transport.ErrHandover) || !strings.Contains(err.Error(), to)) {
 					t.Errorf("from a server at %s to %s: %d datagrams, %v", server, to, sent, err)
 				}
 				uplinktest.Must(t, conn.Err())
@@ -251,7 +251,7 @@ func TestHandoverRelease(t *testing.T) {
 		}, false, "127.0.0.1:7999"},
 		"not released": {func(_, _ *handoverServer, conn *client.Conn) { settle(7 * time.Second) }, true, "127.0.0.1:7999"},
 		"the first server ends it": {func(first, _ *handoverServer, conn *client.Conn) {
-			first.link().CloseWith(session.ErrShutdown, "")
+			first.link().CloseWith(transport.ErrShutdown, "")
 			settle(2 * time.Second)
 		}, true, "127.0.0.1:7999"},
 		"released without the switch": {func(_, second *handoverServer, conn *client.Conn) { second.messages(release); settle(2 * time.Second) }, true, "127.0.0.1:7999"},
@@ -268,7 +268,7 @@ func TestHandoverRelease(t *testing.T) {
 				}
 				c.run(first, second, conn)
 				sessions := second.counts().sessions
-				if again := sessions > 1; again != c.lost || conn.Server() != c.where || conn.State() != session.Connected {
+				if again := sessions > 1; again != c.lost || conn.Server() != c.where || conn.State() != client.Connected {
 					t.Errorf("%d sessions at the second server, %v at %s", sessions, conn.State(), conn.Server())
 				}
 			})
@@ -285,11 +285,11 @@ func TestStandbyServer(t *testing.T) {
 		second := newHandoverServerIn(t, first.network, "127.0.0.1:7999")
 		second.silence() // so that the client does not switch
 		var got []string
-		var events []session.Event
+		var events []client.Event
 		conn := first.dial(client.Config{
 			OnMessage: func(b []byte) { got = append(got, string(b)) },
 			Hooks:     client.Hooks{OnUnreliable: func(b []byte) { got = append(got, string(b)) }},
-			OnEvent:   func(e session.Event) { events = append(events, e) },
+			OnEvent:   func(e client.Event) { events = append(events, e) },
 		})
 		uplinktest.Must(t, bind[crate](t, conn, "Move", client.BindConfig{}))
 		first.push(netip.MustParseAddrPort("127.0.0.1:7999"))
@@ -312,7 +312,7 @@ func TestStandbyServer(t *testing.T) {
 		second.datagrams([]byte{byte(message.Leaving)}, message.AppendMessage(nil, []byte("forged")))
 		second.messages(message.AppendRequest(nil, message.Answer, id, []byte("1000000")), message.AppendMessage(nil, []byte("later")))
 		settle(time.Second)
-		if len(got) > 0 || len(asked) > 0 || conn.State() != session.Connected || conn.Server() != uplinktest.Addr {
+		if len(got) > 0 || len(asked) > 0 || conn.State() != client.Connected || conn.Server() != uplinktest.Addr {
 			t.Errorf("%q, %d answers, %v at %s", got, len(asked), conn.State(), conn.Server())
 		}
 		first.messages(message.AppendRequest(nil, message.Answer, id, []byte("100")))
@@ -324,7 +324,7 @@ func TestStandbyServer(t *testing.T) {
 			}
 		}
 		settle(2 * time.Second)
-		if e := events[len(events)-1]; e.Handover != session.HandoverFailed || !errors.Is(e.Err, session.ErrProtocol) || conn.Stats().Malformed != malformed+1 {
+		if e := events[len(events)-1]; e.Handover != client.HandoverFailed || !errors.Is(e.Err, transport.ErrProtocol) || conn.Stats().Malformed != malformed+1 {
 			t.Errorf("%+v, %d malformed", e, conn.Stats().Malformed-malformed)
 		}
 		first.push(netip.MustParseAddrPort("127.0.0.1:7999"))
@@ -345,7 +345,7 @@ func TestStandbyServer(t *testing.T) {
 		}
 		got = nil
 		first.datagrams(message.AppendMessage(nil, []byte("still")), []byte{byte(message.Down) | 1, 0}, []byte{byte(message.Acks), 0, 0})
-		if conn.Server() != "127.0.0.1:7999" || !slices.Equal(got, []string{"still"}) || conn.State() != session.Connected {
+		if conn.Server() != "127.0.0.1:7999" || !slices.Equal(got, []string{"still"}) || conn.State() != client.Connected {
 			t.Errorf("%q, %v at %s", got, conn.State(), conn.Server())
 		}
 	})

@@ -19,8 +19,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // TestNobodyStays checks that a client connects at most every two seconds to a server that ends
@@ -74,9 +74,9 @@ func TestKickText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRogue(t, nil)
 		conn := r.dial(client.Config{})
-		r.link().CloseWith(session.ErrKicked, nasty)
+		r.link().CloseWith(transport.ErrKicked, nasty)
 		settle(time.Second)
-		if err := conn.Err(); !errors.Is(err, session.ErrKicked) || !showable(err.Error()) {
+		if err := conn.Err(); !errors.Is(err, transport.ErrKicked) || !showable(err.Error()) {
 			t.Errorf("%q", err)
 		}
 	})
@@ -127,7 +127,7 @@ func TestForgedHandshake(t *testing.T) {
 		_, err = client.Dial(t.Context(), uplinktest.Addr, client.Config{Network: network, Transport: client.Transport{Timeout: timeout}})
 		<-over
 		uplinktest.Must(t, socket.Close())
-		if own := int(4 * timeout / time.Second); !errors.Is(err, session.ErrServerBusy) || hellos < own || hellos > own+3 {
+		if own := int(4 * timeout / time.Second); !errors.Is(err, transport.ErrServerBusy) || hellos < own || hellos > own+3 {
 			t.Errorf("%d hellos, want %d to %d: %v", hellos, own, own+3, err)
 		}
 	})
@@ -155,9 +155,9 @@ func TestServerViolations(t *testing.T) {
 		{"malformed offer", []byte{byte(message.Offer), 0xff}, message.ErrMalformed},
 		{"world number out of range", []byte{byte(message.Stop), replication.MaxReplicas}, message.ErrMalformed},
 		{"message too long", message.AppendMessage(nil, make([]byte, client.MaxMessage+1)), message.ErrMalformed},
-		{"64 offers of worlds at once", offer, session.ErrProtocol},
+		{"64 offers of worlds at once", offer, transport.ErrProtocol},
 		{"message", message.AppendMessage(nil, []byte("hello")), nil},
-		{"more than 4 handovers at once", message.AppendHandover(nil, &handover), session.ErrProtocol},
+		{"more than 4 handovers at once", message.AppendHandover(nil, &handover), transport.ErrProtocol},
 		{"piece that was not requested", []byte{byte(message.Piece), 1, 2, 3}, nil},
 		{"end of an unknown world", []byte{byte(message.Stop), 1}, nil},
 	} {

@@ -12,7 +12,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/streams"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -113,7 +112,7 @@ func (l *link) ending(err error) error {
 		err = l.cause
 	}
 	if l.used && l.current != l {
-		err = fmt.Errorf("%w: %w", session.ErrHandedOver, err)
+		err = fmt.Errorf("%w: %w", transport.ErrHandedOver, err)
 	}
 	return err
 }
@@ -245,7 +244,7 @@ func (l *link) flushDue(now time.Time) {
 
 // regulate measures the bit rates and the quality of the path once per rateWindow, and applies the
 // limits of the configuration and of the path. due reports whether the window was over.
-func (l *link) regulate(now time.Time) (q session.Quality, due bool) {
+func (l *link) regulate(now time.Time) (q Quality, due bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.current != l {
@@ -259,7 +258,7 @@ func (l *link) regulate(now time.Time) (q session.Quality, due bool) {
 			redundancy = max(redundancy, s.addDelivery(&delivery))
 		}
 		own := l.own.Stats()
-		q = session.Quality{RTT: own.RTT, PathSize: own.MaxDatagram, Loss: l.loss.step(own.Lost, own.DatagramsReceived-own.Dropped.Total())}
+		q = Quality{RTT: own.RTT, PathSize: own.MaxDatagram, Loss: l.loss.step(own.Lost, own.DatagramsReceived-own.Dropped.Total())}
 		t := l.stats.Transport.Plus(own)
 		elapsed, sent := l.meter.step(now, trafficOf(&t, l.own.Overhead()))
 		reduced := l.budget.level > 0 && l.budget.limit() == l.budget.path
@@ -278,10 +277,10 @@ func (l *link) regulate(now time.Time) (q session.Quality, due bool) {
 // noteSilence records whether the server answers. The caller holds Conn.mu.
 func (l *link) noteSilence(now time.Time) {
 	switch silent := l.own.Unanswered() || l.own.Silence(now) >= maxSilence && l.move != nil; {
-	case silent && l.state == session.Connected:
-		l.note(session.Event{State: session.Interrupted})
-	case !silent && l.state == session.Interrupted:
-		l.note(session.Event{State: session.Connected})
+	case silent && l.state == Connected:
+		l.note(Event{State: Interrupted})
+	case !silent && l.state == Interrupted:
+		l.note(Event{State: Connected})
 	}
 }
 
@@ -315,7 +314,7 @@ func (l *link) continueLeaving(now time.Time) {
 		l.own.Wake(now.Add(endpoint.DefaultTick))
 		return
 	}
-	l.own.CloseWith(session.ErrShutdown, "")
+	l.own.CloseWith(transport.ErrShutdown, "")
 }
 
 // busy reports whether messages, requests or streams are in flight for which the end of the session
@@ -328,13 +327,13 @@ func (l *link) busy() bool {
 
 // violated ends the session because of a message that no server sends.
 func (l *link) violated(err error) {
-	if !errors.Is(err, session.ErrProtocol) {
-		err = fmt.Errorf("%w: %w", session.ErrProtocol, err)
+	if !errors.Is(err, transport.ErrProtocol) {
+		err = fmt.Errorf("%w: %w", transport.ErrProtocol, err)
 	}
 	l.mu.Lock()
 	if l.cause == nil {
 		l.cause = err
 	}
 	l.mu.Unlock()
-	l.own.CloseWith(session.ErrProtocol, "malformed reliable message") // the client reconnects
+	l.own.CloseWith(transport.ErrProtocol, "malformed reliable message") // the client reconnects
 }

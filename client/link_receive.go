@@ -12,7 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 var _ endpoint.Handler = (*link)(nil)
@@ -167,7 +167,7 @@ func (l *link) message(b []byte, at time.Time) {
 	case !l.used && (t == message.Frame || t == message.Message || t == message.Handover):
 		err = l.hold(b)
 	case t == message.Offer && !l.offers.Take(at.Sub(l.start), offerRate, 1):
-		err = fmt.Errorf("%w: more than %v offers of worlds at once and %v per second", session.ErrProtocol, offerRate.Burst, offerRate.PerSecond)
+		err = fmt.Errorf("%w: more than %v offers of worlds at once and %v per second", transport.ErrProtocol, offerRate.Burst, offerRate.PerSecond)
 	case isWorld(t):
 		err = l.worlds.HandleMessage(t, body, at)
 	case t == message.Bind:
@@ -186,7 +186,7 @@ func (l *link) message(b []byte, at time.Time) {
 	if err != nil {
 		l.count(&l.stats.Malformed, 1)
 	}
-	if errors.Is(err, message.ErrMalformed) || errors.Is(err, session.ErrProtocol) {
+	if errors.Is(err, message.ErrMalformed) || errors.Is(err, transport.ErrProtocol) {
 		l.violated(err)
 	}
 }
@@ -206,9 +206,9 @@ func (l *link) answered(b []byte) error {
 	switch k {
 	case message.Answer:
 	case message.Refusal:
-		a.err = &session.RequestError{Reason: string(body)}
+		a.err = &RequestError{Reason: string(body)}
 	case message.Unhandled:
-		a.err = fmt.Errorf("%w: ds.Config.Hooks.OnRequest is not set", session.ErrUnhandled)
+		a.err = fmt.Errorf("%w: ds.Config.Hooks.OnRequest is not set", transport.ErrUnhandled)
 	default:
 		return fmt.Errorf("%w: a request to a client", message.ErrMalformed)
 	}
@@ -224,7 +224,7 @@ func (l *link) answered(b []byte) error {
 // hold stores a reliable message until the switch to this server.
 func (l *link) hold(b []byte) error {
 	if l.heldSize += len(b) + messageOverhead; l.heldSize > maxHeldBytes {
-		return fmt.Errorf("%w: more than %d bytes of messages before the switch", session.ErrProtocol, maxHeldBytes)
+		return fmt.Errorf("%w: more than %d bytes of messages before the switch", transport.ErrProtocol, maxHeldBytes)
 	}
 	l.held = append(l.held, bytes.Clone(b))
 	return nil

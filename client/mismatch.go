@@ -16,7 +16,7 @@ const maxMismatches = 64
 
 // MismatchError describes a difference between a client and its server with which the session
 // continues: in the fields of an RPC or of objects, in types of objects, or because the server does
-// not offer a world. It is the value of session.Event.Mismatch. The names of the server are as
+// not offer a world. It is the value of [Event].Mismatch. The names of the server are as
 // received: arbitrary bytes.
 type MismatchError struct {
 	RPC   string // name of the RPC; empty for a world

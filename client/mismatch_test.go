@@ -14,7 +14,6 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
 )
 
 // misspelled is a moveLike with another name.
@@ -40,7 +39,7 @@ func newMistaken(t *testing.T, seed uint64, cfg ds.Config, handlers *client.Hand
 	m.server = uplinktest.Serve(t, network, cfg, setup)
 	m.conn = uplinktest.Dial(t, network, client.Config{
 		Handlers: handlers, Logger: slog.New(slog.NewTextHandler(&m.atClient, nil)),
-		OnEvent: func(e session.Event) {
+		OnEvent: func(e client.Event) {
 			if mismatch, ok := errors.AsType[*client.MismatchError](e.Mismatch); ok {
 				m.mu.Lock()
 				defer m.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // panickingClient is a client whose game has a bug in one callback, and its server.
@@ -21,7 +21,7 @@ type panickingClient struct {
 	t            *testing.T
 	name         string // of the callback
 	calls        int    // of it
-	events       []session.Event
+	events       []client.Event
 	log          strings.Builder
 	left         []error
 	players      []*ds.Player
@@ -62,13 +62,13 @@ func newPanickingClient(t *testing.T, name string, reconnect bool) *panickingCli
 		OnMessage:   func([]byte) { b.call("OnMessage") },
 		Hooks: client.Hooks{
 			OnUnreliable: func([]byte) { b.call("OnUnreliable") },
-			OnStream: func(r session.StreamReader) {
+			OnStream: func(r transport.StreamReader) {
 				b.call("OnStream")
 				_, _ = io.ReadAll(r)
 			},
 		},
-		OnQuality: func(session.Quality) { b.call("OnQuality") },
-		OnEvent: func(e session.Event) {
+		OnQuality: func(client.Quality) { b.call("OnQuality") },
+		OnEvent: func(e client.Event) {
 			b.events = append(b.events, e)
 			b.call("OnEvent")
 		},
@@ -142,17 +142,17 @@ func (b *panickingClient) check(reconnect bool) {
 	}
 	ends := 0
 	for _, e := range b.events {
-		if errors.Is(e.Err, session.ErrPanic) {
+		if errors.Is(e.Err, transport.ErrPanic) {
 			ends++
-			if want := session.Reconnecting; reconnect && e.State != want || !strings.Contains(e.Err.Error(), `a bug in the game\x1b`) {
+			if want := client.Reconnecting; reconnect && e.State != want || !strings.Contains(e.Err.Error(), `a bug in the game\x1b`) {
 				t.Errorf("%s: %v with %v", b.name, e.State, e.Err)
 			}
 		}
 	}
-	if err := b.conn.Err(); ends != 1 || reconnect != (err == nil) || err != nil && (!errors.Is(err, client.ErrLost) || !errors.Is(err, session.ErrPanic)) {
+	if err := b.conn.Err(); ends != 1 || reconnect != (err == nil) || err != nil && (!errors.Is(err, client.ErrLost) || !errors.Is(err, transport.ErrPanic)) {
 		t.Errorf("%s: events %+v, error %v", b.name, b.events, err)
 	}
-	if len(b.left) != 1 || !errors.Is(b.left[0], session.ErrQuit) || !strings.Contains(b.left[0].Error(), "internal client error") {
+	if len(b.left) != 1 || !errors.Is(b.left[0], transport.ErrQuit) || !strings.Contains(b.left[0].Error(), "internal client error") {
 		t.Errorf("%s: the server saw %v", b.name, b.left)
 	}
 	if log := b.log.String(); strings.Count(log, "handler panicked") != 1 || !strings.Contains(log, "panics_test.go") {
@@ -200,7 +200,7 @@ func TestPanicOfDecoder(t *testing.T) {
 			subscribe := func() error {
 				return client.SubscribeFaulty[crate](t.Context(), b.conn, "crates", func() { b.call("offer") }, func() { b.call("message") })
 			}
-			if err := subscribe(); errors.Is(err, session.ErrPanic) != (name == "offer") {
+			if err := subscribe(); errors.Is(err, transport.ErrPanic) != (name == "offer") {
 				t.Error(err)
 			}
 			b.provoke(1, messages)

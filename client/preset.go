@@ -16,7 +16,7 @@ import (
 // fields.
 type DelayPolicy struct {
 	// MaxBatchDelay is the maximum time from Send until a frame leaves. It is rounded to frames:
-	// 33 ms are 2 later frames at 60 Hz and 1 at 30 Hz. At most rpcdelta.MaxHeld-1 frames.
+	// 33 ms are 2 later frames at 60 Hz and 1 at 30 Hz. At most 7 frames.
 	MaxBatchDelay time.Duration
 	// Tolerance is the maximum delay of the next Send, compared to the expected time, for which
 	// held frames wait; default one interval of BindConfig.RateHz.

@@ -26,7 +26,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -135,7 +134,7 @@ func (r *rogue) datagrams(all ...[]byte) {
 func (r *rogue) messages(all ...[]byte) {
 	for _, b := range all {
 		err := r.link().SendReliable(b)
-		for err == session.ErrBacklog { //nolint:errorlint // it is not wrapped
+		for err == transport.ErrBacklog { //nolint:errorlint // it is not wrapped
 			settle(20 * ms)
 			err = r.link().SendReliable(b)
 		}

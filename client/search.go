@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/endpoint"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // dialWait is the time for which the client tries one address of another server.
@@ -121,7 +121,7 @@ func (s *search) run(ctx context.Context) error {
 
 var (
 	errAnswersAgain = errors.New("client: the current server answers again")
-	errNoAnswer     = fmt.Errorf("client: %w: no answer within %v; check that the server runs and that its UDP port can be reached", session.ErrTimeout, dialWait)
+	errNoAnswer     = fmt.Errorf("client: %w: no answer within %v; check that the server runs and that its UDP port can be reached", transport.ErrTimeout, dialWait)
 )
 
 // hears reports whether the current server has answered recently.

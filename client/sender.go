@@ -13,7 +13,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/internal/schema"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -407,11 +406,11 @@ func (s *sender) post(info *rpcdelta.Info) error {
 func (s *sender) transmit() error {
 	var err error
 	if n := s.link.own.Unacked(); n >= maxUnackedCalls {
-		err = fmt.Errorf("%w: %d reliable messages are not acknowledged", session.ErrBacklog, n)
+		err = fmt.Errorf("%w: %d reliable messages are not acknowledged", transport.ErrBacklog, n)
 	} else {
 		err = s.link.own.SendReliable(s.buf)
 	}
-	queued := errors.Is(err, session.ErrBacklog)
+	queued := errors.Is(err, transport.ErrBacklog)
 	if queued && !s.queued {
 		s.wakeAt(time.Now().Add(queuedRetry))
 	}

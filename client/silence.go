@@ -3,8 +3,6 @@ package client
 import (
 	"context"
 	"time"
-
-	"github.com/uplink-rpc/uplink/session"
 )
 
 const (
@@ -68,8 +66,8 @@ func (w *silence) listen(l *link, now time.Time) {
 	look := l.current == l && l.move == nil && !l.leaving && !now.Before(l.lookAgain)
 	if look {
 		l.lookAgain = now.Add(lookInterval)
-		if l.state == session.Connected {
-			l.note(session.Event{State: session.Interrupted})
+		if l.state == Connected {
+			l.note(Event{State: Interrupted})
 		}
 	}
 	l.mu.Unlock()

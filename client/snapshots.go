@@ -11,7 +11,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/session"
 )
 
 // SnapshotConfig configures [SubscribeSnapshots]. The zero value of each field means its default.
@@ -343,7 +342,7 @@ func (f *snapshotFeed) Begin(o *replication.Offer, initial []byte) error {
 }
 
 // Receive implements [replication.Receiver].
-func (f *snapshotFeed) Receive(message []byte, processed Processed, at time.Time, held bool, st *session.ReplicationStats) (tick uint64, complete bool, err error) {
+func (f *snapshotFeed) Receive(message []byte, processed Processed, at time.Time, held bool, st *ReplicationStats) (tick uint64, complete bool, err error) {
 	tick, set, err := f.Decode(message)
 	if err != nil {
 		for _, t := range f.types {

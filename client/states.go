@@ -12,7 +12,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	istatesync "github.com/uplink-rpc/uplink/internal/statesync"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
@@ -264,7 +263,7 @@ func (f *stateFeed[T]) Begin(o *replication.Offer, _ []byte) (err error) {
 	return nil
 }
 
-func (f *stateFeed[T]) Receive(message []byte, processed Processed, at time.Time, _ bool, st *session.ReplicationStats) (tick uint64, complete bool, err error) {
+func (f *stateFeed[T]) Receive(message []byte, processed Processed, at time.Time, _ bool, st *ReplicationStats) (tick uint64, complete bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	waiting := f.queue

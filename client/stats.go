@@ -5,11 +5,30 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/jitter"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
+
+// ReplicationStats counts the messages of a world that a client received. Sizes are in bytes. Its
+// method Add adds the counts of others.
+//
+//	Name   string  // name of the world
+//	Rate   float64 // measured rate of the world's ticks: 1 if they are as fast as the server says
+//
+//	Messages, Updates         uint64 // messages decoded, and objects updated by state packets
+//	Datagrams, Bytes          uint64 // datagrams with messages, and content of complete messages
+//	Fragments                 uint64 // datagrams with fragments
+//	Initial, InitialBytes     uint64 // size of the initial states requested, and what was received
+//	Acks, AckBytes            uint64 // acks sent, without headers
+//	Partial                   uint64 // views that were shown before all of their objects had arrived
+//
+//	Late, BaselineMissing, Desync, Incomplete uint64 // messages dropped: late or duplicate, without the
+//	                          // baseline or with another one, with fragments that did not arrive
+//	Unpolled                  uint64 // updates dropped because too many waited for Poll
+//	BadFragments, Truncated, BadCounts, BadIDs, BadValues, Malformed uint64 // that no server sends
+type ReplicationStats = replication.Stats
 
 // RPCStats counts the frames of one bound RPC.
 type RPCStats struct {
@@ -104,7 +123,7 @@ type Stats struct {
 	RPCs []RPCStats
 	// Replication has one entry for each world that was subscribed, in the order of their first
 	// subscription.
-	Replication []session.ReplicationStats
+	Replication []ReplicationStats
 	// AckBytes counts the bytes of received acks, with their message types and the reports about
 	// jitter buffers in the same messages. AckMessages counts the datagrams with nothing but acks,
 	// and AckAEADBytes their AEAD overhead.
@@ -119,7 +138,7 @@ type Stats struct {
 	// Mismatches counts the differences from the server that were reported: see [MismatchError].
 	Mismatches uint64
 	// Panics counts panics of the game's callbacks and of decoders of the server's data. Each ends
-	// its session with session.ErrPanic.
+	// its session with transport.ErrPanic.
 	Panics uint64
 	// RTT is the smoothed round-trip time; 0 until it is measured.
 	RTT time.Duration
@@ -145,7 +164,7 @@ type BudgetStats struct {
 	// OverBits the number of bits above Limit so far. Both are 0 without a Limit.
 	BitsPerSecond float64
 	OverBits      uint64
-	// Redundancy is the permitted number of redundant payloads, rpcdelta.MaxRedundancy if nothing
+	// Redundancy is the permitted number of redundant payloads, 15 if nothing
 	// has to be reduced.
 	Redundancy int
 	// FramesPerPayload is the minimum mean number of calls per payload of an unreliable RPC with

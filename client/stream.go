@@ -47,7 +47,7 @@ func Bind[T any](ctx context.Context, c *Conn, name string, cfg BindConfig) (*St
 //   - a value exceeds the range of its field: a [*schema.RangeError] that names the field;
 //   - it does not fit into a datagram: [rpcdelta.ErrTooLarge];
 //   - the client is reconnecting: [ErrReconnecting];
-//   - too many reliable frames wait for acks: session.ErrBacklog.
+//   - too many reliable frames wait for acks: transport.ErrBacklog.
 //
 // After Close the error is [net.ErrClosed]. If the server restarts and then refuses the
 // RPC, Send returns the error that Bind would return.

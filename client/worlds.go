@@ -13,7 +13,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/versions"
-	"github.com/uplink-rpc/uplink/session"
 )
 
 // defaultAckHz is the default maximum number of datagrams per second that contain only acks of a
@@ -124,7 +123,7 @@ func (v view) Ticks(now time.Time) (t Ticks, ok bool) {
 func (v view) Err() error { return v.sub.Err() }
 
 // Stats returns the counts of the world since it was subscribed.
-func (v view) Stats() session.ReplicationStats { return v.sub.Stats() }
+func (v view) Stats() ReplicationStats { return v.sub.Stats() }
 
 // Close ends the subscription and informs the server. The client can subscribe to the world again.
 // Close may be called more than once.

@@ -16,7 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -57,7 +57,7 @@ type Config struct {
 	// each Poll is a tick. A game that missed ticks calls Poll once for each. It has no default.
 	TickHz float64
 	// Joined, if set, is called when a player joins this server. Left, if set, is called when the
-	// player has disconnected, with an error that wraps one of session.ErrQuit, ErrKicked,
+	// player has disconnected, with an error that wraps one of transport.ErrQuit, ErrKicked,
 	// ErrShutdown, ErrTimeout, ErrReplaced, ErrHandedOver, ErrProtocol, ErrLimit and ErrPanic. Each
 	// is called once for a player, where handlers run. With Poll, connections are refused while
 	// twice MaxPlayers of these calls wait.
@@ -120,11 +120,11 @@ type Limits struct {
 	// ReliableQueue is the maximum number of bytes of reliable data for a player that wait to be
 	// sent or acknowledged: calls, messages, answers, and data of worlds. The default is 256 KiB,
 	// the minimum 32 KiB. TotalReliableQueue is the maximum for all players together; default 64
-	// MiB. If a message would exceed a limit, sending returns session.ErrBacklog. See
+	// MiB. If a message would exceed a limit, sending returns transport.ErrBacklog. See
 	// [Player.ReliableRoom] and [Player.WaitReliable].
 	ReliableQueue, TotalReliableQueue int
 	// StreamRate is the maximum rate of all streams to one player together, in bytes/s with all
-	// headers; default session.DefaultStreamRate. On a congested path it is less.
+	// headers; default 256 KiB/s, at least 4 KiB/s. On a congested path it is less.
 	StreamRate int
 	// RateSlack is the permitted rate of a player's calls relative to the declared rate of the RPC,
 	// 1 to MaxRateSlack; default 2. Bursts of two seconds at that rate are permitted. Frames above
@@ -146,7 +146,7 @@ type Limits struct {
 // defaults suit most games. The zero value of each field means its default.
 type Tuning struct {
 	// Ring is the number of frames of each RPC and player that are kept as baselines, 2 to
-	// rpcdelta.MaxRing; default rpcdelta.DefaultRing. It should exceed the number of frames
+	// 256; default 64. It should exceed the number of frames
 	// that a client sends in one round trip plus one ack interval.
 	Ring int
 	// AckHz is the maximum number of datagrams per second that contain only acks of a player's
@@ -175,9 +175,9 @@ type Hooks struct {
 	// The error is nil when this server has released the player: no more data of the player is
 	// delivered here, and Left follows soon. Save the player's state in this call, because the
 	// client may never reach the other server. With any other error, the player stays: it wraps
-	// session.ErrHandover if the client could not continue there, and also session.ErrTimeout if it
-	// did not switch in time, or session.ErrUnhandled if the client supports no handovers. If the
-	// session ends first, the error is that of Left, which follows.
+	// transport.ErrHandover if the client could not continue there, and also transport.ErrTimeout
+	// if it did not switch in time, or transport.ErrUnhandled if the client supports no handovers.
+	// If the session ends first, the error is that of Left, which follows.
 	HandedOver func(*Player, error)
 	// Moved, if set, is called when a player's address has changed from an earlier one to that of
 	// [Player.Addr], in the same session, where handlers run. If the address changes several times
@@ -189,12 +189,12 @@ type Hooks struct {
 	OnUnreliable func(p *Player, message []byte)
 	// OnRequest, if set, is called for each [Request] that players make with client.Conn.Request,
 	// in one order with the messages of OnMessage, where handlers run. The game answers it there or
-	// later. Without OnRequest, clients get session.ErrUnhandled.
+	// later. Without OnRequest, clients get transport.ErrUnhandled.
 	OnRequest func(*Request)
 	// OnStream, if set, is called with each stream that a player opens with client.Conn.OpenStream,
 	// on a goroutine of its own, also with Poll. When it returns, the stream ends. It must not call
 	// [Server.Close].
-	OnStream func(*Player, session.StreamReader)
+	OnStream func(*Player, transport.StreamReader)
 	// PanicHandler, if set, is called when a callback of the game has panicked: a handler, a
 	// validator, Joined, Left, HandedOver, Moved, OnMessage, OnUnreliable, OnRequest, OnStream, or
 	// a method of Tap. It is also called when code that decodes data from a player has panicked.
@@ -203,8 +203,8 @@ type Hooks struct {
 	// testing), and the goroutine's stack.
 	//
 	// Before the call the panic is counted (Stats.Panics) and logged with its stack. After the call
-	// the player's session is closed. Left gets an error that wraps session.ErrPanic. The client
-	// gets session.ErrKicked with the reason "internal server error", or with the reason of
+	// the player's session is closed. Left gets an error that wraps transport.ErrPanic. The client
+	// gets transport.ErrKicked with the reason "internal server error", or with the reason of
 	// [Player.Kick] if PanicHandler calls that. Frames of the player that wait are counted as
 	// [Kicked]. The server and all other players continue.
 	//
@@ -222,7 +222,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.Limits.QueueBytes = cmp.Or(c.Limits.QueueBytes, defaultQueueBytes)
 	c.Limits.RateSlack = cmp.Or(c.Limits.RateSlack, defaultRateSlack)
 	c.Limits.MaxRate = cmp.Or(c.Limits.MaxRate, defaultMaxRate)
-	c.Limits.StreamRate = cmp.Or(c.Limits.StreamRate, session.DefaultStreamRate)
+	c.Limits.StreamRate = cmp.Or(c.Limits.StreamRate, streams.DefaultRate)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	err := cmp.Or(
 		between("Tuning.Ring", c.Tuning.Ring, 2, rpcdelta.MaxRing),
@@ -230,7 +230,7 @@ func (c Config) withDefaults() (Config, error) {
 		notNegative("Limits.QueueBytes", c.Limits.QueueBytes),
 		between("Limits.RateSlack", c.Limits.RateSlack, 1, MaxRateSlack),
 		upTo("Limits.MaxRate", c.Limits.MaxRate, 1000),
-		between("Limits.StreamRate", c.Limits.StreamRate, session.MinStreamRate, math.MaxInt32),
+		between("Limits.StreamRate", c.Limits.StreamRate, streams.MinRate, math.MaxInt32),
 		notNegative("Limits.MaxRejected", c.Limits.MaxRejected),
 		notNegative("MaxPlayers", c.MaxPlayers),
 		between("TickHz", cmp.Or(c.TickHz, 1), 1, 1000),

@@ -11,8 +11,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -37,7 +37,7 @@ func TestDeadServer(t *testing.T) {
 				time.AfterFunc(silence, func() { f.network.Mute(f.members[0].addr, false) })
 			}
 			settle(3 * time.Second)
-			if g.State() != session.Connected || asked != 1 {
+			if g.State() != client.Connected || asked != 1 {
 				t.Errorf("%v, %d servers were asked for", g.State(), asked)
 			}
 			moved := g.ID() != first.ID()
@@ -80,7 +80,7 @@ func TestStoppedClient(t *testing.T) {
 		settle(2 * time.Second)
 		f.network.Mute(f.members[0].addr, false)
 		settle(3 * time.Second)
-		if g.State() != session.Connected || g.Server() != f.members[0].addr || *asked > 0 {
+		if g.State() != client.Connected || g.Server() != f.members[0].addr || *asked > 0 {
 			t.Errorf("%v on %s, %d servers were asked for", g.State(), g.Server(), *asked)
 		}
 	})
@@ -142,7 +142,7 @@ func TestManyOrphans(t *testing.T) {
 		defer f.mu.Unlock()
 		for id, g := range moved {
 			back := slices.ContainsFunc(f.visits[uint64(id)][1:], func(v *visit) bool { return v.at.addr == g.Server() && len(v.steps) > 0 })
-			if !back || g.State() != session.Connected {
+			if !back || g.State() != client.Connected {
 				t.Errorf("client %d is %v on %s", id, g.State(), g.Server())
 			}
 		}
@@ -175,13 +175,13 @@ func TestDeadServerAgain(t *testing.T) {
 		settle(1700 * ms)
 		mute(0, false)
 		settle(5 * time.Second)
-		if g.State() != session.Connected || g.Server() != f.members[0].addr {
+		if g.State() != client.Connected || g.Server() != f.members[0].addr {
 			t.Errorf("%v on %s", g.State(), g.Server())
 		}
 		mute(1, false)
 		mute(0, true)
 		settle(3 * time.Second)
-		if g.State() != session.Connected || g.Server() != f.members[1].addr {
+		if g.State() != client.Connected || g.Server() != f.members[1].addr {
 			t.Errorf("%v on %s after the end of the first", g.State(), g.Server())
 		}
 	})
@@ -225,7 +225,7 @@ func TestDeadServerBacklog(t *testing.T) {
 			b := numberedAt(n)
 			_, err = g.buys.Send(&b)
 		}
-		if !errors.Is(err, session.ErrBacklog) {
+		if !errors.Is(err, transport.ErrBacklog) {
 			t.Fatalf("the backlog is not full: %v", err)
 		}
 		settle(3 * time.Second)
@@ -263,7 +263,7 @@ func TestSilentServer(t *testing.T) {
 		f.network.Mute(f.members[0].addr, false)
 		settle(20 * time.Second)
 		for id, g := range moved {
-			if g.State() != session.Connected {
+			if g.State() != client.Connected {
 				t.Errorf("client %d is %v: %v", id, g.State(), g.Err())
 			}
 		}
@@ -289,7 +289,7 @@ func TestTextsOfDeadServer(t *testing.T) {
 		settle(20 * time.Second)
 		f.add(addr)
 		settle(10 * time.Second)
-		if g.State() != session.Connected {
+		if g.State() != client.Connected {
 			t.Errorf("%v after the restart", g.State())
 		}
 		g.mu.Lock()

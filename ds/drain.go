@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 const (
@@ -60,11 +60,11 @@ func (d *drain) step(now time.Time) {
 	d.mu.Unlock()
 	for _, o := range outcomes {
 		switch {
-		case errors.Is(o.err, session.ErrTimeout): // the client neither switches nor leaves
-			o.player.end(session.ErrShutdown, "")
-		case errors.Is(o.err, session.ErrHandover):
+		case errors.Is(o.err, transport.ErrTimeout): // the client neither switches nor leaves
+			o.player.end(transport.ErrShutdown, "")
+		case errors.Is(o.err, transport.ErrHandover):
 			d.next[o.player] = now.Add(drainRetry)
-		case errors.Is(o.err, session.ErrUnhandled):
+		case errors.Is(o.err, transport.ErrUnhandled):
 			o.player.leaves.Store(true)
 		}
 	}
@@ -78,8 +78,8 @@ func (d *drain) step(now time.Time) {
 			err = p.Handover(to, cfg)
 		}
 		switch {
-		case errors.Is(err, net.ErrClosed), errors.Is(err, session.ErrHandedOver):
-		case errors.Is(err, session.ErrBacklog), errors.Is(err, session.ErrServerBusy):
+		case errors.Is(err, net.ErrClosed), errors.Is(err, transport.ErrHandedOver):
+		case errors.Is(err, transport.ErrBacklog), errors.Is(err, transport.ErrServerBusy):
 			d.next[p] = now.Add(drainRetry)
 		case err != nil:
 			d.server.cfg.Logger.Warn("not handed over", "player", p.ID(), "error", err)

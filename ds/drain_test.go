@@ -15,8 +15,8 @@ import (
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -56,7 +56,7 @@ func TestDrain(t *testing.T) {
 			t.Errorf("drained in %v", d)
 		}
 		settle(time.Second)
-		if err := <-refused; !errors.Is(err, session.ErrDraining) {
+		if err := <-refused; !errors.Is(err, transport.ErrDraining) {
 			t.Errorf("a client during the drain: %v", err)
 		}
 		f.mu.Lock()
@@ -100,8 +100,8 @@ func TestFleetDrain(t *testing.T) {
 		var dialing sync.WaitGroup
 		for i := range clients {
 			dialing.Go(func() {
-				c, err := client.Dial(t.Context(), f.addrs[0].String(), client.Config{Network: f.network, Token: f.issue(uint64(1 + i)), NoReconnect: true, OnEvent: func(e session.Event) {
-					if e.Handover == session.HandoverCompleted {
+				c, err := client.Dial(t.Context(), f.addrs[0].String(), client.Config{Network: f.network, Token: f.issue(uint64(1 + i)), NoReconnect: true, OnEvent: func(e client.Event) {
+					if e.Handover == client.HandoverCompleted {
 						events.Add(1)
 					}
 				}})
@@ -119,7 +119,7 @@ func TestFleetDrain(t *testing.T) {
 			if draining := slices.IndexFunc(all, func(s fleet.Server) bool { return s.Draining }); err != nil || draining < 0 || all[draining].Name != "s0" {
 				t.Errorf("the directory: %+v, %v", all, err)
 			}
-			if _, err := f.dial(0, late); !errors.Is(err, session.ErrDraining) {
+			if _, err := f.dial(0, late); !errors.Is(err, transport.ErrDraining) {
 				t.Errorf("a client during the drain: %v", err)
 			}
 			c, err := f.dial(1, late)
@@ -167,12 +167,12 @@ func TestDrainHandshake(t *testing.T) {
 			drained := make(chan error, 1)
 			time.AfterFunc(after, func() { drained <- f.servers[0].Drain(t.Context(), nil) })
 			tok, events := f.issue(1), 0
-			c, err := client.Dial(t.Context(), f.addrs[0].String(), client.Config{Network: f.network, Token: tok, OnEvent: func(e session.Event) {
-				if e.Handover == session.HandoverCompleted {
+			c, err := client.Dial(t.Context(), f.addrs[0].String(), client.Config{Network: f.network, Token: tok, OnEvent: func(e client.Event) {
+				if e.Handover == client.HandoverCompleted {
 					events++
 				}
 			}})
-			refused := errors.Is(err, session.ErrDraining) || errors.Is(err, session.ErrTimeout) // it had closed
+			refused := errors.Is(err, transport.ErrDraining) || errors.Is(err, transport.ErrTimeout) // it had closed
 			if refused {
 				c, err = f.dial(1, tok)
 			}
@@ -236,7 +236,7 @@ func TestShutdownKeepsTokens(t *testing.T) {
 		go func() { ended <- f.servers[0].Shutdown(end) }()
 		settle(time.Second)
 		tok := f.issue(3)
-		if _, err := f.dial(0, tok); !errors.Is(err, session.ErrDraining) {
+		if _, err := f.dial(0, tok); !errors.Is(err, transport.ErrDraining) {
 			t.Errorf("during the shutdown: %v", err)
 		}
 		c, err := f.dial(1, tok)

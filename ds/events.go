@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/message"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // Event is an event of a player's session or of a client that requested one, or of the ticks of a
@@ -20,11 +20,11 @@ type Event struct {
 	// world_refused, mismatch, ahead_of_time, panic or tick_rate. reconnected means that a client
 	// joined that one of the last 256 events names.
 	Kind string
-	// Cause is one word. For left, refused and handover, it identifies an error of package session
-	// or token, such as kicked or token_expired, or the outcome of the handover. For bind_refused
-	// (an RPC of the server), call_refused (an RPC of the client) and world_refused, it is the
-	// reason of the refusal. For mismatch it is rpc, call or world, and for tick_rate off or
-	// normal. It is empty for the other kinds.
+	// Cause is one word. For left, refused and handover, it identifies an error of package
+	// transport or token, such as kicked or token_expired, or the outcome of the handover. For
+	// bind_refused (an RPC of the server), call_refused (an RPC of the client) and world_refused,
+	// it is the reason of the refusal. For mismatch it is rpc, call or world, and for tick_rate off
+	// or normal. It is empty for the other kinds.
 	Cause string
 	// At is the time of the event, or of the last one if Count is more than 1.
 	At time.Time
@@ -70,15 +70,15 @@ var eventTypes = func() (all []struct {
 		cause string
 		err   error
 	}{
-		{"panic", session.ErrPanic},
-		{"kicked", session.ErrKicked},
-		{"limit", session.ErrLimit},
-		{"protocol", session.ErrProtocol},
-		{"timeout", session.ErrTimeout},
-		{"replaced", session.ErrReplaced},
-		{"shutdown", session.ErrShutdown},
-		{"handed_over", session.ErrHandedOver},
-		{"quit", session.ErrQuit},
+		{"panic", transport.ErrPanic},
+		{"kicked", transport.ErrKicked},
+		{"limit", transport.ErrLimit},
+		{"protocol", transport.ErrProtocol},
+		{"timeout", transport.ErrTimeout},
+		{"replaced", transport.ErrReplaced},
+		{"shutdown", transport.ErrShutdown},
+		{"handed_over", transport.ErrHandedOver},
+		{"quit", transport.ErrQuit},
 		{"other", nil},
 	} {
 		add("left", c.cause, c.err)
@@ -87,9 +87,9 @@ var eventTypes = func() (all []struct {
 		cause string
 		err   error
 	}{
-		{"completed", session.ErrHandedOver},
-		{"failed", session.ErrHandover},
-		{"unsupported", session.ErrUnhandled},
+		{"completed", transport.ErrHandedOver},
+		{"failed", transport.ErrHandover},
+		{"unsupported", transport.ErrUnhandled},
 		{"ended", nil},
 	} {
 		add("handover", c.cause, c.err)
@@ -98,12 +98,12 @@ var eventTypes = func() (all []struct {
 		cause string
 		err   error
 	}{
-		{"server_full", session.ErrServerFull},
-		{"draining", session.ErrDraining},
-		{"server_busy", session.ErrServerBusy},
-		{"shutdown", session.ErrShutdown},
-		{"version", session.ErrVersion},
-		{"no_suite", session.ErrNoSuite},
+		{"server_full", transport.ErrServerFull},
+		{"draining", transport.ErrDraining},
+		{"server_busy", transport.ErrServerBusy},
+		{"shutdown", transport.ErrShutdown},
+		{"version", transport.ErrVersion},
+		{"no_suite", transport.ErrNoSuite},
 		{"token_expired", token.ErrExpired},
 		{"token_used", token.ErrUsed},
 		{"token_wrong_server", token.ErrWrongServer},

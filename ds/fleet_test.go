@@ -17,7 +17,6 @@ import (
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/rogue"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -227,7 +226,7 @@ func TestFleetNewestSession(t *testing.T) {
 		settle(time.Second)
 		if c, err := f.dial(1, old); err == nil {
 			settle(time.Second)
-			if !errors.Is(c.Err(), session.ErrReplaced) || first.Err() != nil {
+			if !errors.Is(c.Err(), transport.ErrReplaced) || first.Err() != nil {
 				t.Errorf("the older token's session: %v; the newer one's: %v", c.Err(), first.Err())
 			}
 			_ = c.Close()
@@ -238,7 +237,7 @@ func TestFleetNewestSession(t *testing.T) {
 		}
 		defer second.Close()
 		settle(time.Second)
-		if !errors.Is(first.Err(), session.ErrReplaced) || second.Err() != nil {
+		if !errors.Is(first.Err(), transport.ErrReplaced) || second.Err() != nil {
 			t.Errorf("first: %v, second: %v", first.Err(), second.Err())
 		}
 	})
@@ -259,7 +258,7 @@ func TestFleetOutage(t *testing.T) {
 			settle(5 * time.Second)
 			tok := f.issue(2)
 			c, err := f.dial(0, tok)
-			if allowed := err == nil; allowed != (outage > 0) || !allowed && !errors.Is(err, session.ErrServerBusy) {
+			if allowed := err == nil; allowed != (outage > 0) || !allowed && !errors.Is(err, transport.ErrServerBusy) {
 				t.Fatalf("a join during the outage: %v", err)
 			}
 			if outage > 0 {
@@ -268,7 +267,7 @@ func TestFleetOutage(t *testing.T) {
 					t.Errorf("the token again at the same server: %v", err)
 				}
 				settle(time.Minute)
-				if _, err := f.dial(0, f.issue(3)); !errors.Is(err, session.ErrServerBusy) {
+				if _, err := f.dial(0, f.issue(3)); !errors.Is(err, transport.ErrServerBusy) {
 					t.Errorf("a join after %v: %v", outage, err)
 				}
 			}

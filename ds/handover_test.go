@@ -17,7 +17,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -80,7 +80,7 @@ func TestHandover(t *testing.T) {
 				switch err := p.Handover(f.target(to), cfg); {
 				case err == nil:
 					where[id], due[id] = to, false
-				case !errors.Is(err, session.ErrBacklog) && !errors.Is(err, session.ErrHandedOver):
+				case !errors.Is(err, transport.ErrBacklog) && !errors.Is(err, transport.ErrHandedOver):
 					t.Fatal(err)
 				} // otherwise the one before is not over
 			}
@@ -103,7 +103,7 @@ func TestHandover(t *testing.T) {
 			if g.unsent > 0 {
 				t.Errorf("%d calls were not sent", g.unsent)
 			}
-			if n, failed := g.count(session.HandoverCompleted), g.count(session.HandoverFailed); n != rounds || failed > 0 {
+			if n, failed := g.count(client.HandoverCompleted), g.count(client.HandoverFailed); n != rounds || failed > 0 {
 				t.Errorf("client %d: %d handovers completed, %d failed", k, n, failed)
 			}
 		}
@@ -158,7 +158,7 @@ func TestHandover(t *testing.T) {
 			}
 		}
 		for _, err := range f.left {
-			if !errors.Is(err, session.ErrHandedOver) {
+			if !errors.Is(err, transport.ErrHandedOver) {
 				t.Errorf("left: %v", err)
 			}
 		}
@@ -174,7 +174,7 @@ func TestHandoverStreams(t *testing.T) {
 
 func testHandoverStreams(t *testing.T, store fleet.Store) {
 	read := make(chan error, 10)
-	receive := func(r session.StreamReader) {
+	receive := func(r transport.StreamReader) {
 		b, err := io.ReadAll(r)
 		if err == nil && !bytes.Equal(b, streamData(r.Name(), 600_000)) {
 			err = fmt.Errorf("%d bytes", len(b))
@@ -183,14 +183,14 @@ func testHandoverStreams(t *testing.T, store fleet.Store) {
 	}
 	servers := 0
 	f := newServerGroup(t, linkedBy(t, 100*ms, simnet.Config{Loss: 0.02, Seed: 5}), 2, func(c *ds.Config) {
-		c.Hooks.OnStream = func(_ *ds.Player, r session.StreamReader) { receive(r) }
+		c.Hooks.OnStream = func(_ *ds.Player, r transport.StreamReader) { receive(r) }
 		if servers++; store != nil {
 			c.Fleet = &fleet.Config{Store: store, Name: fmt.Sprint("s", servers)}
 		}
 	})
 	g := f.join(t, client.Config{Hooks: client.Hooks{OnStream: receive}})
 	p := f.player(f.ids()[0])
-	send := func(open func(context.Context, string) (session.StreamWriter, error), name string) {
+	send := func(open func(context.Context, string) (transport.StreamWriter, error), name string) {
 		w, err := open(t.Context(), name)
 		uplinktest.Must(t, err)
 		go func() {
@@ -203,7 +203,7 @@ func testHandoverStreams(t *testing.T, store fleet.Store) {
 	settle(200 * ms)
 	uplinktest.Must(t, p.Handover(f.target(1), ds.HandoverConfig{Payload: []byte("state")}))
 	settle(time.Second)
-	if g.count(session.HandoverCompleted) != 1 || g.ID() == p.ID() {
+	if g.count(client.HandoverCompleted) != 1 || g.ID() == p.ID() {
 		t.Error("it was not handed over")
 	}
 	for range 4 {
@@ -214,7 +214,7 @@ func testHandoverStreams(t *testing.T, store fleet.Store) {
 	settle(time.Second)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !errors.Is(f.left[p], session.ErrHandedOver) || string(f.visits[p.ClientID()][1].payload) != "state" {
+	if !errors.Is(f.left[p], transport.ErrHandedOver) || string(f.visits[p.ClientID()][1].payload) != "state" {
 		t.Errorf("left: %v, payload %q", f.left[p], f.visits[p.ClientID()][1].payload)
 	}
 }
@@ -233,17 +233,17 @@ func TestHandoverUnreachable(t *testing.T) {
 		go func() { _ = f.members[1].Drain(t.Context(), nil) }()
 		for i, target := range []ds.Target{nowhere, foreign, f.target(1)} {
 			uplinktest.Must(t, p.Handover(target, ds.HandoverConfig{Payload: make([]byte, ds.MaxHandover)}))
-			if err := p.Handover(target, ds.HandoverConfig{}); !errors.Is(err, session.ErrBacklog) {
+			if err := p.Handover(target, ds.HandoverConfig{}); !errors.Is(err, transport.ErrBacklog) {
 				t.Errorf("a second handover: %v", err)
 			}
 			settle(10 * time.Second)
 			f.mu.Lock()
-			if err := f.outcomes[p]; !errors.Is(err, session.ErrHandover) {
+			if err := f.outcomes[p]; !errors.Is(err, transport.ErrHandover) {
 				t.Errorf("outcome %v", err)
 			}
 			delete(f.outcomes, p)
 			f.mu.Unlock()
-			if n := g.count(session.HandoverFailed); n != i+1 || g.State() != session.Connected {
+			if n := g.count(client.HandoverFailed); n != i+1 || g.State() != client.Connected {
 				t.Errorf("%d failed handovers, %v", n, g.State())
 			}
 		}
@@ -278,7 +278,7 @@ func TestHandedOver(t *testing.T) {
 		if err := f.player(f.ids()[0]).Handover(f.target(1), ds.HandoverConfig{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-again; !errors.Is(err, session.ErrHandedOver) {
+		if err := <-again; !errors.Is(err, transport.ErrHandedOver) {
 			t.Errorf("handed over again: %v", err)
 		}
 	})
@@ -308,7 +308,7 @@ func TestHandoverBack(t *testing.T) {
 				back(p)
 			}
 			c.Hooks.HandedOver = func(p *ds.Player, err error) {
-				if errors.Is(err, session.ErrHandover) {
+				if errors.Is(err, transport.ErrHandover) {
 					back(p)
 				}
 			}
@@ -347,7 +347,7 @@ func TestHandoverBack(t *testing.T) {
 			}
 		}
 		for p, err := range f.left {
-			if !errors.Is(err, session.ErrHandedOver) {
+			if !errors.Is(err, transport.ErrHandedOver) {
 				t.Errorf("player %d left: %v", p.ID(), err)
 			}
 		}
@@ -451,12 +451,12 @@ func TestHandoverRefused(t *testing.T) {
 			"UserData: 300 bytes, at most 256":        refused(f.target(1), ds.HandoverConfig{UserData: make([]byte, 300)}),
 		})
 		settle(time.Second)
-		if g.count(session.HandoverStarted) > 0 || g.ID() != p.ID() {
+		if g.count(client.HandoverStarted) > 0 || g.ID() != p.ID() {
 			t.Error("a handover began")
 		}
 		uplinktest.Must(t, p.Handover(f.target(1), ds.HandoverConfig{Payload: make([]byte, ds.MaxHandover)}))
 		settle(3 * time.Second)
-		if g.count(session.HandoverCompleted) != 1 {
+		if g.count(client.HandoverCompleted) != 1 {
 			t.Error("it was not handed over")
 		}
 	})

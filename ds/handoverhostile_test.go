@@ -17,7 +17,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -85,20 +84,20 @@ func TestHandoverHostile(t *testing.T) {
 	}{
 		"as promised":              {promise, []byte("state"), release, 1, nil, nil, 1, nil},
 		"as promised, without one": {bare, nil, release, 1, nil, nil, 1, nil},
-		"no release":               {promise, []byte("state"), nil, 1, nil, session.ErrProtocol, 0, nil},
-		"another release":          {promise, []byte("state"), message.AppendRelease(nil, message.NewSecret()), 1, nil, session.ErrProtocol, 0, nil},
-		"the hash as the release":  {bare, nil, message.AppendRelease(nil, secret.Hash(nil)), 1, nil, session.ErrProtocol, 0, nil},
-		"a short release":          {promise, []byte("state"), release[:20], 1, nil, session.ErrProtocol, 0, nil},
-		"a switch":                 {promise, []byte("state"), message.AppendSwitch(nil), 1, nil, session.ErrProtocol, 0, nil},
-		"no payload":               {promise, nil, release, 1, nil, session.ErrProtocol, 0, nil},
-		"nothing":                  {promise, nil, nil, 1, nil, session.ErrProtocol, 0, nil},
-		"replayed":                 {promise, nil, nil, 2, token.ErrUsed, session.ErrProtocol, 0, nil},
-		"another one":              {promise, []byte("stats"), release, 1, nil, session.ErrProtocol, 0, nil},
-		"a shorter one":            {promise, []byte("stat"), release, 1, nil, session.ErrProtocol, 0, nil},
-		"an empty one":             {promise, []byte{}, release, 1, nil, session.ErrProtocol, 0, nil},
-		"a long one":               {promise, make([]byte, ds.MaxHandover+1), release, 1, nil, session.ErrProtocol, 0, nil},
-		"not promised":             {none, []byte("state"), nil, 1, nil, nil, 1, session.ErrUnhandled},
-		"released, not promised":   {none, nil, release, 1, nil, session.ErrProtocol, 1, nil},
+		"no release":               {promise, []byte("state"), nil, 1, nil, transport.ErrProtocol, 0, nil},
+		"another release":          {promise, []byte("state"), message.AppendRelease(nil, message.NewSecret()), 1, nil, transport.ErrProtocol, 0, nil},
+		"the hash as the release":  {bare, nil, message.AppendRelease(nil, secret.Hash(nil)), 1, nil, transport.ErrProtocol, 0, nil},
+		"a short release":          {promise, []byte("state"), release[:20], 1, nil, transport.ErrProtocol, 0, nil},
+		"a switch":                 {promise, []byte("state"), message.AppendSwitch(nil), 1, nil, transport.ErrProtocol, 0, nil},
+		"no payload":               {promise, nil, release, 1, nil, transport.ErrProtocol, 0, nil},
+		"nothing":                  {promise, nil, nil, 1, nil, transport.ErrProtocol, 0, nil},
+		"replayed":                 {promise, nil, nil, 2, token.ErrUsed, transport.ErrProtocol, 0, nil},
+		"another one":              {promise, []byte("stats"), release, 1, nil, transport.ErrProtocol, 0, nil},
+		"a shorter one":            {promise, []byte("stat"), release, 1, nil, transport.ErrProtocol, 0, nil},
+		"an empty one":             {promise, []byte{}, release, 1, nil, transport.ErrProtocol, 0, nil},
+		"a long one":               {promise, make([]byte, ds.MaxHandover+1), release, 1, nil, transport.ErrProtocol, 0, nil},
+		"not promised":             {none, []byte("state"), nil, 1, nil, nil, 1, transport.ErrUnhandled},
+		"released, not promised":   {none, nil, release, 1, nil, transport.ErrProtocol, 1, nil},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			f := newServerGroup(t, linkedBy(t, 20*ms, simnet.Config{}), 2)
@@ -153,8 +152,8 @@ func TestStandby(t *testing.T) {
 		reliable int // delivered
 	}{
 		"released":     {1000, true, nil, 90},
-		"not released": {1000, false, session.ErrProtocol, 0},
-		"too much":     {ds.MaxMessage, true, session.ErrLimit, 0},
+		"not released": {1000, false, transport.ErrProtocol, 0},
+		"too much":     {ds.MaxMessage, true, transport.ErrLimit, 0},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			var order []string
@@ -171,7 +170,7 @@ func TestStandby(t *testing.T) {
 				cfg.OnMessage = func(_ *ds.Player, b []byte) { order = append(order, "reliable") }
 				cfg.Hooks.OnUnreliable = func(_ *ds.Player, b []byte) { order = append(order, "unreliable") }
 				cfg.Hooks.OnRequest = func(*ds.Request) { order = append(order, "request") }
-				cfg.Hooks.OnStream = func(*ds.Player, session.StreamReader) { streamed++ }
+				cfg.Hooks.OnStream = func(*ds.Player, transport.StreamReader) { streamed++ }
 			})
 			r := &forger{raw: raw{t: t, wait: 100 * ms}}
 			var err error
@@ -357,7 +356,7 @@ func TestHandoverDouble(t *testing.T) {
 				case switches:
 					uplinktest.Must(t, outcome)
 					return
-				case !errors.Is(outcome, session.ErrHandover) || how == "never switches" != errors.Is(outcome, session.ErrTimeout):
+				case !errors.Is(outcome, transport.ErrHandover) || how == "never switches" != errors.Is(outcome, transport.ErrTimeout):
 					t.Errorf("outcome %v", outcome)
 				}
 				uplinktest.Must(t, p.Handover(f.target(1), ds.HandoverConfig{}))
@@ -387,11 +386,11 @@ func TestReleased(t *testing.T) {
 		send func(f *forger) error
 		end  error
 	}{
-		"message":            {func(f *forger) error { return f.SendReliable(message.AppendMessage(nil, []byte("buy"))) }, session.ErrProtocol},
+		"message":            {func(f *forger) error { return f.SendReliable(message.AppendMessage(nil, []byte("buy"))) }, transport.ErrProtocol},
 		"unreliable message": {func(f *forger) error { return f.Send(message.AppendMessage(nil, []byte("buy"))) }, nil},
-		"request":            {func(f *forger) error { return f.SendReliable(message.AppendRequest(nil, message.Ask, 1, nil)) }, session.ErrProtocol},
+		"request":            {func(f *forger) error { return f.SendReliable(message.AppendRequest(nil, message.Ask, 1, nil)) }, transport.ErrProtocol},
 		"cancel":             {func(f *forger) error { return f.SendReliable(message.AppendRequest(nil, message.Cancel, 1, nil)) }, nil},
-		"another switch":     {func(f *forger) error { return f.SendReliable(message.AppendSwitch(nil)) }, session.ErrProtocol},
+		"another switch":     {func(f *forger) error { return f.SendReliable(message.AppendSwitch(nil)) }, transport.ErrProtocol},
 		"stream": {func(f *forger) error {
 			_, err := f.mux.Open(f.t.Context(), time.Now(), "level")
 			return err
@@ -403,7 +402,7 @@ func TestReleased(t *testing.T) {
 				cfg.OnMessage = func(*ds.Player, []byte) { delivered++ }
 				cfg.Hooks.OnUnreliable = func(*ds.Player, []byte) { delivered++ }
 				cfg.Hooks.OnRequest = func(*ds.Request) { delivered++ }
-				cfg.Hooks.OnStream = func(*ds.Player, session.StreamReader) { delivered++ }
+				cfg.Hooks.OnStream = func(*ds.Player, transport.StreamReader) { delivered++ }
 			})
 			d := &doubleClient{t: t, network: f.network}
 			d.former = &forger{raw: raw{t: t}, double: d}

@@ -16,7 +16,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -174,9 +173,9 @@ func (c carServers) visit(t *testing.T) *visitor {
 			uplinktest.Must(t, err)
 		})
 	}
-	conn := uplinktest.Dial(t, network, client.Config{OnEvent: func(e session.Event) {
+	conn := uplinktest.Dial(t, network, client.Config{OnEvent: func(e client.Event) {
 		switch {
-		case e.Handover == session.HandoverCompleted:
+		case e.Handover == client.HandoverCompleted:
 			v.handovers.Add(1)
 		case e.Partial:
 			v.partial.Add(1)

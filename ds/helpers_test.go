@@ -19,7 +19,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/ignore"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -260,7 +259,7 @@ func (r *raw) sayReliably(b []byte, count int, every time.Duration, reason strin
 		settle(every)
 	}
 	settle(100 * ms)
-	if err := r.Send([]byte{0}); !errors.Is(err, session.ErrProtocol) && !errors.Is(err, session.ErrLimit) || !strings.Contains(fmt.Sprint(err), reason) {
+	if err := r.Send([]byte{0}); !errors.Is(err, transport.ErrProtocol) && !errors.Is(err, transport.ErrLimit) || !strings.Contains(fmt.Sprint(err), reason) {
 		r.t.Errorf("after %d messages: %v, want %q", sent, err, reason)
 	}
 	return sent

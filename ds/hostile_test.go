@@ -25,7 +25,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -1049,12 +1048,12 @@ func (s *scenario) floodReliable(r *raw, message func(i int) []byte) {
 		switch err := r.SendReliable(message(i)); {
 		case err == nil:
 			s.tried++
-		case !errors.Is(err, session.ErrBacklog) && !errors.Is(err, net.ErrClosed):
+		case !errors.Is(err, transport.ErrBacklog) && !errors.Is(err, net.ErrClosed):
 			s.t.Error(err)
 		}
 	})
 	settle(100 * ms)
-	if err := r.Send(nil); !errors.Is(err, session.ErrLimit) {
+	if err := r.Send(nil); !errors.Is(err, transport.ErrLimit) {
 		s.t.Errorf("the session continues: %v", err)
 	}
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -274,7 +273,7 @@ func (s *panicScene) check(ended error, rpcs []string) {
 	why := s.left[s.culprit]
 	if len(why) != 1 || len(s.left) != 2 || s.joined != 2 {
 		t.Errorf("%d players joined, Left was called with %v of %d players", s.joined, why, len(s.left))
-	} else if got := errors.Is(why[0], session.ErrPanic) && strings.Contains(why[0].Error(), text); got == s.row.over {
+	} else if got := errors.Is(why[0], transport.ErrPanic) && strings.Contains(why[0].Error(), text); got == s.row.over {
 		t.Errorf("Left got %v", why[0])
 	}
 	if s.row.over {
@@ -413,7 +412,7 @@ func TestPanicHandlerKicks(t *testing.T) {
 			conn := uplinktest.Dial(t, network, client.Config{})
 			send(t, uplinktest.Bind(t, conn, "Move"), 1, 0)
 			settle(time.Second)
-			if err := conn.Err(); !errors.Is(err, session.ErrKicked) || !strings.Contains(err.Error(), reason) {
+			if err := conn.Err(); !errors.Is(err, transport.ErrKicked) || !strings.Contains(err.Error(), reason) {
 				t.Errorf("the client got %v", err)
 			}
 		})
@@ -470,10 +469,10 @@ func TestDecoderPanics(t *testing.T) {
 		settle(time.Second)
 		send(t, move, 1, 1)
 		settle(time.Second)
-		if err := victim.Err(); !errors.Is(err, session.ErrKicked) || !strings.Contains(err.Error(), bugReason) || other.Err() != nil {
+		if err := victim.Err(); !errors.Is(err, transport.ErrKicked) || !strings.Contains(err.Error(), bugReason) || other.Err() != nil {
 			t.Errorf("the clients have %v and %v", err, other.Err())
 		}
-		if len(left) != 1 || !errors.Is(left[0], session.ErrPanic) || srv.Stats().Panics != 1 || moves.Only().Frames() != 2 {
+		if len(left) != 1 || !errors.Is(left[0], transport.ErrPanic) || srv.Stats().Panics != 1 || moves.Only().Frames() != 2 {
 			t.Errorf("left with %v, stats %+v", left, srv.Stats())
 		}
 	})

@@ -12,7 +12,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/streams"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -84,11 +83,11 @@ func (p *Player) Addr() netip.AddrPort { return p.conn.RemoteAddr() }
 // RTT returns the smoothed round-trip time to the player, or 0 if it was not measured yet.
 func (p *Player) RTT() time.Duration { return p.conn.RTT() }
 
-// Kick ends the player's session. Config.Left and the client get errors that wrap session.ErrKicked
-// and contain the reason, of which the client gets the first 64 bytes. The client does not
-// reconnect. From then on, no frame of the player is delivered: frames that wait for Poll are
-// counted as [Kicked].
-func (p *Player) Kick(reason string) { p.kick(session.ErrKicked, reason) }
+// Kick ends the player's session. Config.Left and the client get errors that wrap
+// transport.ErrKicked and contain the reason, of which the client gets the first 64 bytes. The
+// client does not reconnect. From then on, no frame of the player is delivered: frames that wait
+// for Poll are counted as [Kicked].
+func (p *Player) Kick(reason string) { p.kick(transport.ErrKicked, reason) }
 
 func (p *Player) kick(cause error, reason string) {
 	p.kicked.Store(true)
@@ -100,11 +99,11 @@ func (p *Player) end(cause error, reason string) { p.conn.CloseWith(cause, reaso
 
 // exceed ends the session because the player exceeded a limit.
 func (p *Player) exceed(format string, args ...any) {
-	p.endLogged(session.ErrLimit, fmt.Sprintf(format, args...))
+	p.endLogged(transport.ErrLimit, fmt.Sprintf(format, args...))
 }
 
 // violate ends the session because the player violated the protocol.
-func (p *Player) violate(reason string) { p.endLogged(session.ErrProtocol, reason) }
+func (p *Player) violate(reason string) { p.endLogged(transport.ErrProtocol, reason) }
 
 func (p *Player) endLogged(cause error, reason string) {
 	p.server.cfg.Logger.Warn("session ended", "player", p.ID(), "cause", cause, "reason", reason)
@@ -122,9 +121,9 @@ const MaxMessage = message.MaxMessage
 // SendReliable sends a copy of b, at most [MaxMessage] bytes, to the player, whose client calls
 // client.Config.OnMessage. Messages of one session arrive in order and without gaps. SendReliable
 // does not block. If [Limits.ReliableQueue] or [Limits.TotalReliableQueue] leaves no room, the
-// error wraps session.ErrBacklog and names the limit. After the end of the session, the error wraps
-// net.ErrClosed. The channel takes about 21 KB at each end, until 2 s after the last message was
-// acknowledged.
+// error wraps transport.ErrBacklog and names the limit. After the end of the session, the error
+// wraps net.ErrClosed. The channel takes about 21 KB at each end, until 2 s after the last message
+// was acknowledged.
 func (p *Player) SendReliable(b []byte) error {
 	if len(b) > MaxMessage {
 		return fmt.Errorf("ds: a message of %d bytes, at most %d can be sent", len(b), MaxMessage)
@@ -193,7 +192,7 @@ type PlayerStats struct {
 	// Transport counts the player's datagrams and contains the round-trip time.
 	Transport transport.Stats
 	// Replication counts the messages of the worlds that are offered to the player.
-	Replication []session.ReplicationStats
+	Replication []ReplicationStats
 }
 
 // Stats returns the player's counts.
@@ -277,9 +276,9 @@ func (p *Player) OfferState(world string, cfg StateConfig) (*StateStream, error)
 //
 // OpenStream never waits, but the stream's Write and Close do: a game loop calls them on another
 // goroutine. At most 8 streams to a player are open at a time, and 16 a second can be opened, with
-// bursts of 32; beyond that the error is session.ErrBacklog. After the end of the session, the
+// bursts of 32; beyond that the error is transport.ErrBacklog. After the end of the session, the
 // error wraps the reason.
-func (p *Player) OpenStream(ctx context.Context, name string) (session.StreamWriter, error) {
+func (p *Player) OpenStream(ctx context.Context, name string) (transport.StreamWriter, error) {
 	w, err := p.bulk.Open(ctx, time.Now(), name)
 	if err != nil {
 		return nil, fmt.Errorf("ds: open a stream to player %d: %w", p.ID(), err)

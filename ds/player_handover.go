@@ -12,8 +12,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/streams"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 const (
@@ -131,11 +131,11 @@ func (h *handover) isReleased() bool {
 // before it switches arrive at this server, later ones at the other server. Requests and streams
 // continue at the server where they began, for at most 10 s. Messages of this server are delivered
 // until the client has received all of them. Then SendReliable returns an error that wraps
-// session.ErrHandedOver, and Config.Left is called with that reason.
+// transport.ErrHandedOver, and Config.Left is called with that reason.
 //
 // One handover of a player can be pending, and 3 can fail at once and 4 a minute; beyond that, or
-// if too many streams are open, the error is session.ErrBacklog. After a handover it wraps
-// session.ErrHandedOver.
+// if too many streams are open, the error is transport.ErrBacklog. After a handover it wraps
+// transport.ErrHandedOver.
 func (p *Player) Handover(to Target, cfg HandoverConfig) error {
 	secret := message.NewSecret()
 	n, err := p.notice(&to, &cfg, secret)
@@ -194,21 +194,21 @@ func (p *Player) sendHandover(n *message.HandoverNotice, payload []byte, secret 
 	now := time.Now()
 	switch {
 	case h.pending != nil:
-		return fmt.Errorf("%w: a handover is pending", session.ErrBacklog)
+		return fmt.Errorf("%w: a handover is pending", transport.ErrBacklog)
 	case h.released:
-		return fmt.Errorf("%w already", session.ErrHandedOver)
+		return fmt.Errorf("%w already", transport.ErrHandedOver)
 	case p.awaits.Load():
-		return fmt.Errorf("%w: the player has not joined yet", session.ErrBacklog)
+		return fmt.Errorf("%w: the player has not joined yet", transport.ErrBacklog)
 	case !h.taken.Take(now.Sub(p.opened), handoverRate, 1):
-		return fmt.Errorf("%w: more than %v handovers at once and %.0f a minute", session.ErrBacklog, handoverRate.Burst, 60*handoverRate.PerSecond)
+		return fmt.Errorf("%w: more than %v handovers at once and %.0f a minute", transport.ErrBacklog, handoverRate.Burst, 60*handoverRate.PerSecond)
 	}
 	o := &outbound{player: p, secret: secret, begun: now}
 	w, err := p.bulk.SendReserved(now, message.HandoverStream, payload, func(err error) {
 		switch {
-		case errors.Is(err, session.ErrUnhandled):
-			o.fail(fmt.Errorf("ds: %w: the client supports no handovers", session.ErrUnhandled))
-		case errors.Is(err, session.ErrStreamAborted):
-			o.fail(fmt.Errorf("ds: %w: the client stays", session.ErrHandover))
+		case errors.Is(err, transport.ErrUnhandled):
+			o.fail(fmt.Errorf("ds: %w: the client supports no handovers", transport.ErrUnhandled))
+		case errors.Is(err, transport.ErrStreamAborted):
+			o.fail(fmt.Errorf("ds: %w: the client stays", transport.ErrHandover))
 		case err != nil:
 			o.fail(err)
 		}
@@ -245,7 +245,7 @@ func (o *outbound) fail(err error) {
 func (p *Player) noteOutcome(err error) {
 	cause := err
 	if err == nil {
-		cause = session.ErrHandedOver
+		cause = transport.ErrHandedOver
 	}
 	p.note(eventOf("handover", cause), "", nil)
 	if f := p.server.outcome.Load(); f != nil {

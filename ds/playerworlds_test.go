@@ -10,12 +10,11 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
 // worldOf returns a player's only stream, as in its statistics.
-func worldOf(t *testing.T, p *ds.Player) session.ReplicationStats {
+func worldOf(t *testing.T, p *ds.Player) ds.ReplicationStats {
 	t.Helper()
 	all := p.Stats().Replication
 	if len(all) != 1 {

@@ -14,7 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -37,7 +37,7 @@ func TestPoll(t *testing.T) {
 		srv := serve(t, network, ds.Config{
 			Poll:   true,
 			Joined: func(*ds.Player) { note("joined") },
-			Left:   func(_ *ds.Player, err error) { note("left: %v", errors.Is(err, session.ErrQuit)) },
+			Left:   func(_ *ds.Player, err error) { note("left: %v", errors.Is(err, transport.ErrQuit)) },
 		}, notes("A"), notes("B"))
 		polled := 0
 		poll := func() {

@@ -17,7 +17,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -67,7 +67,7 @@ func checkShutdown(t *testing.T, poll bool, seed uint64) {
 		case err == nil:
 			next++
 			return uplinktest.Sent(move.Send(&m))
-		case !errors.Is(err, session.ErrBacklog): // else a long loss burst: the frame was not sent
+		case !errors.Is(err, transport.ErrBacklog): // else a long loss burst: the frame was not sent
 			return err
 		}
 		return nil
@@ -107,7 +107,7 @@ func checkShutdown(t *testing.T, poll bool, seed uint64) {
 		t.Errorf("drops %v, at the client %d", st.Drops, conn.Stats().Malformed)
 	}
 	// All copies of the client's close can be lost.
-	if !errors.Is(left, session.ErrShutdown) && !errors.Is(left, session.ErrTimeout) {
+	if !errors.Is(left, transport.ErrShutdown) && !errors.Is(left, transport.ErrTimeout) {
 		t.Errorf("left with %v", left)
 	}
 	stop()
@@ -132,14 +132,14 @@ func TestShutdownCut(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- srv.Shutdown(ctx) }()
 		settle(time.Second)
-		if _, err := client.Dial(t.Context(), uplinktest.Addr, client.Config{Network: network}); !errors.Is(err, session.ErrDraining) {
+		if _, err := client.Dial(t.Context(), uplinktest.Addr, client.Config{Network: network}); !errors.Is(err, transport.ErrDraining) {
 			t.Errorf("a player is let in: %v", err)
 		}
 		if err := <-done; !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		settle(time.Second)
-		if joined != 1 || left != 1 || stays.leaves < 30 || !errors.Is(stays.closed, session.ErrShutdown) {
+		if joined != 1 || left != 1 || stays.leaves < 30 || !errors.Is(stays.closed, transport.ErrShutdown) {
 			t.Errorf("%d joined, %d left, told %d times: %v", joined, left, stays.leaves, stays.closed)
 		}
 		uplinktest.Must(t, srv.Shutdown(t.Context())) // again
@@ -183,7 +183,7 @@ func TestMessageLimits(t *testing.T) {
 		noise := bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7}, 12000/7)
 		sent, accepted, refused := 0, uint32(0), 0
 		full := func(err error) bool {
-			if !errors.Is(err, session.ErrBacklog) {
+			if !errors.Is(err, transport.ErrBacklog) {
 				uplinktest.Must(t, err)
 			}
 			return err != nil
@@ -321,7 +321,7 @@ func TestReliableQueue(t *testing.T) {
 				sent++
 			}
 		}
-		if sent != 256<<10/8003 || !errors.Is(err, session.ErrBacklog) || !strings.Contains(err.Error(), "262144") {
+		if sent != 256<<10/8003 || !errors.Is(err, transport.ErrBacklog) || !strings.Contains(err.Error(), "262144") {
 			t.Errorf("%d messages of 8,000 bytes, then %v", sent, err)
 		}
 		if n := p.ReliableRoom(); n >= 8000 {
@@ -366,7 +366,7 @@ func TestReliableQueueOfServer(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*ms)
 		defer cancel()
-		if err := players[1].WaitReliable(ctx, 8000); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, session.ErrBacklog) {
+		if err := players[1].WaitReliable(ctx, 8000); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, transport.ErrBacklog) {
 			t.Errorf("got %v", err)
 		}
 		uplinktest.Must(t, players[1].WaitReliable(t.Context(), 8000))

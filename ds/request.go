@@ -27,9 +27,9 @@ var (
 )
 
 // Reply sends a copy of message, at most [MaxMessage] bytes, as the answer. Errors are those of
-// [Player.SendReliable]: after session.ErrBacklog the request waits for another call. If the client
-// has canceled the request, the error wraps context.Canceled. If there was an answer before, it is
-// another error.
+// [Player.SendReliable]: after transport.ErrBacklog the request waits for another call. If the
+// client has canceled the request, the error wraps context.Canceled. If there was an answer before,
+// it is another error.
 func (r *Request) Reply(msg []byte) error {
 	if len(msg) > MaxMessage {
 		return fmt.Errorf("ds: an answer of %d bytes, at most %d can be sent", len(msg), MaxMessage)
@@ -37,7 +37,7 @@ func (r *Request) Reply(msg []byte) error {
 	return r.answer(message.Answer, msg)
 }
 
-// Fail refuses the request. The client gets a *session.RequestError with the first 256 bytes of the
+// Fail refuses the request. The client gets a *client.RequestError with the first 256 bytes of the
 // reason. Errors are those of [Request.Reply].
 func (r *Request) Fail(reason string) error {
 	return r.answer(message.Refusal, []byte(reason[:min(len(reason), message.MaxRefusal)]))

@@ -17,7 +17,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -70,7 +70,7 @@ func TestRequests(t *testing.T) {
 						uplinktest.Must(t, conn.SendReliable([]byte{asker, 2 * i}))
 						msg := []byte{asker, 2*i + 1}
 						answer, err := conn.Request(t.Context(), msg)
-						if failure, ok := errors.AsType[*session.RequestError](err); ok {
+						if failure, ok := errors.AsType[*client.RequestError](err); ok {
 							if len(failure.Reason) != message.MaxRefusal {
 								t.Errorf("a reason of %d bytes", len(failure.Reason))
 							}
@@ -116,7 +116,7 @@ func TestRequestEnds(t *testing.T) {
 			full := 0
 			for _, err := range ask(ctx, message.MaxRequests+1) {
 				switch {
-				case errors.Is(err, session.ErrBacklog) && strings.Contains(err.Error(), "64 requests"):
+				case errors.Is(err, transport.ErrBacklog) && strings.Contains(err.Error(), "64 requests"):
 					full++
 				case !errors.Is(err, context.DeadlineExceeded):
 					t.Error(err)
@@ -142,7 +142,7 @@ func TestRequestEnds(t *testing.T) {
 			kept[n].Player.Kick("enough")
 		})
 		for _, err := range ask(t.Context(), 2) {
-			if !errors.Is(err, session.ErrKicked) {
+			if !errors.Is(err, transport.ErrKicked) {
 				t.Errorf("after a kick: %v", err)
 			}
 		}
@@ -154,7 +154,7 @@ func TestRequestEnds(t *testing.T) {
 
 		serve(t, network, ds.Config{})
 		_, err := uplinktest.Dial(t, network, client.Config{}).Request(t.Context(), nil)
-		if !errors.Is(err, session.ErrUnhandled) {
+		if !errors.Is(err, transport.ErrUnhandled) {
 			t.Errorf("a server without OnRequest: %v", err)
 		}
 	})
@@ -174,12 +174,12 @@ func TestRequestViolations(t *testing.T) {
 		messages [][]byte
 		cause    error
 	}{
-		"too many":     {many(1), session.ErrLimit},
-		"the same id":  {many(0), session.ErrProtocol},
-		"an answer":    {[][]byte{ask(message.Answer, 1)}, session.ErrProtocol},
-		"unknown kind": {[][]byte{ask(9, 1)}, session.ErrProtocol},
-		"too short":    {[][]byte{ask(message.Ask, 1)[:5]}, session.ErrProtocol},
-		"too long":     {[][]byte{binary.BigEndian.AppendUint64(message.AppendRequest(nil, message.Ask, 1, make([]byte, message.MaxMessage)), 1)}, session.ErrProtocol},
+		"too many":     {many(1), transport.ErrLimit},
+		"the same id":  {many(0), transport.ErrProtocol},
+		"an answer":    {[][]byte{ask(message.Answer, 1)}, transport.ErrProtocol},
+		"unknown kind": {[][]byte{ask(9, 1)}, transport.ErrProtocol},
+		"too short":    {[][]byte{ask(message.Ask, 1)[:5]}, transport.ErrProtocol},
+		"too long":     {[][]byte{binary.BigEndian.AppendUint64(message.AppendRequest(nil, message.Ask, 1, make([]byte, message.MaxMessage)), 1)}, transport.ErrProtocol},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			network := perfect(t)
@@ -188,7 +188,7 @@ func TestRequestViolations(t *testing.T) {
 			for _, b := range c.messages {
 				for {
 					err := r.SendReliable(b)
-					if !errors.Is(err, session.ErrBacklog) {
+					if !errors.Is(err, transport.ErrBacklog) {
 						break
 					}
 					settle(20 * ms)

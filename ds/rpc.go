@@ -8,7 +8,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/schema"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // rpc is one RPC of the server, for all players. After Serve has started, only the field gone
@@ -228,7 +228,7 @@ func (h *handler[T]) accepts(p *Player, b *binding, f *Frame[T]) bool {
 		cfg.Logger.Warn("frame rejected", "rpc", b.rpc.schema.RPC(), "seq", f.Seq, "player", p.ID(), "error", err)
 	}
 	if cfg.Limits.MaxRejected != 0 && n >= uint64(cfg.Limits.MaxRejected) {
-		p.kick(session.ErrLimit, fmt.Sprintf("%d rejected frames, MaxRejected is %d", n, cfg.Limits.MaxRejected))
+		p.kick(transport.ErrLimit, fmt.Sprintf("%d rejected frames, MaxRejected is %d", n, cfg.Limits.MaxRejected))
 	}
 	return false
 }

@@ -205,7 +205,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// Shutdown ends Serve without losing data. It refuses new players (session.ErrDraining), whose
+// Shutdown ends Serve without losing data. It refuses new players (transport.ErrDraining), whose
 // tokens are not used up, and informs the connected clients. It waits until each player has
 // received all reliable messages, the player's own reliable messages have arrived, its requests are
 // answered, all its streams have ended, and the player has left. With [Config.Poll] it also waits
@@ -383,7 +383,7 @@ func (s *Server) Profiles() []RPCProfile {
 }
 
 // Drain hands all players over to other servers, without an interruption, and closes the server. It
-// refuses new players (session.ErrDraining), whose tokens are not used up, and announces this in
+// refuses new players (transport.ErrDraining), whose tokens are not used up, and announces this in
 // the fleet's directory. It hands each player over to the server that choose returns
 // ([Player.Handover]), including players whose handshake had begun. It waits until all of them have
 // left and, with [Config.Poll], until the game has polled everything. Then it closes the server
@@ -391,7 +391,7 @@ func (s *Server) Profiles() []RPCProfile {
 //
 // If choose is nil, Drain chooses a server with the same labels from the fleet's directory, by
 // load; the handover has no payload. choose is called again after a second if its error wraps
-// session.ErrServerBusy, for example while the directory cannot be read, or if the client cannot
+// transport.ErrServerBusy, for example while the directory cannot be read, or if the client cannot
 // reach the other server. If choose returns another error, for example without [Config.Fleet], or
 // the client supports no handovers, the client is asked to leave as by [Server.Shutdown]. The
 // session of a client that does not switch within 30 s ends.

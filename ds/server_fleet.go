@@ -11,8 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/fleetmember"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // joinFleet creates the server's member of the fleet, and returns the function that decides about
@@ -79,7 +79,7 @@ func (s *Server) endReplaced(client uint64) {
 	for _, h := range s.shards {
 		for _, p := range h.list() {
 			if p.ClientID() == client && !p.handover.isReleased() {
-				p.end(session.ErrReplaced, "")
+				p.end(transport.ErrReplaced, "")
 			}
 		}
 	}
@@ -105,7 +105,7 @@ func (s *Server) otherServers(ctx context.Context) func(*Player) (Target, Handov
 		if now := time.Now(); now.Sub(read) >= directoryAge {
 			if servers, err = s.member.Servers(ctx); err != nil {
 				failed = now
-				return to, cfg, fmt.Errorf("ds: %w: %w", session.ErrServerBusy, err)
+				return to, cfg, fmt.Errorf("ds: %w: %w", transport.ErrServerBusy, err)
 			}
 			read = now
 		}
@@ -114,7 +114,7 @@ func (s *Server) otherServers(ctx context.Context) func(*Player) (Target, Handov
 		})
 		switch {
 		case !ok && !failed.IsZero() && read.Sub(failed) < directoryWait:
-			return to, cfg, fmt.Errorf("%w: %w", session.ErrServerBusy, errNoServer)
+			return to, cfg, fmt.Errorf("%w: %w", transport.ErrServerBusy, errNoServer)
 		case !ok:
 			return to, cfg, errNoServer
 		}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -58,10 +57,10 @@ func (s *Server) panicked(p *Player, v any, stack []byte) {
 	e := event{typ: panicEvent, text: text}
 	if p != nil {
 		id, e.player, e.client = p.ID(), p.ID(), p.ClientID()
-		err := fmt.Errorf("%w: %s", session.ErrPanic, text)
+		err := fmt.Errorf("%w: %s", transport.ErrPanic, text)
 		p.failure.CompareAndSwap(nil, &err)
 		p.kicked.Store(true)
-		defer p.end(session.ErrKicked, panicReason) // after PanicHandler, which may Kick with a reason of its own, or panic
+		defer p.end(transport.ErrKicked, panicReason) // after PanicHandler, which may Kick with a reason of its own, or panic
 	}
 	s.events.add(e)
 	log := s.cfg.Logger

@@ -17,7 +17,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -230,7 +230,7 @@ func TestMaxRejected(t *testing.T) {
 		settle(time.Second)
 		srv.Poll()
 		m := uplinktest.MoveAt(1, 50)
-		if _, err := move.Send(&m); !errors.Is(err, session.ErrLimit) || !strings.Contains(err.Error(), "3 rejected frames, MaxRejected is 3") {
+		if _, err := move.Send(&m); !errors.Is(err, transport.ErrLimit) || !strings.Contains(err.Error(), "3 rejected frames, MaxRejected is 3") {
 			t.Errorf("the client is told %v", err)
 		}
 		if st := srv.Stats().RPCs[0]; delivered != 5 || left != 1 || st.Drops[ds.Rejected] != 3 {

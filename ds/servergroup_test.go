@@ -15,7 +15,6 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 )
 
@@ -207,7 +206,7 @@ type handoverClient struct {
 
 	mu        sync.Mutex
 	received  []uint32 // messages
-	events    []session.Event
+	events    []client.Event
 	snapshots int
 	lastTick  time.Time
 	longest   time.Duration // without a snapshot
@@ -222,7 +221,7 @@ func (f *serverGroup) join(t *testing.T, cfg client.Config, addr ...string) *han
 		defer g.mu.Unlock()
 		g.received = append(g.received, binary.LittleEndian.Uint32(b))
 	}
-	cfg.OnEvent = func(e session.Event) {
+	cfg.OnEvent = func(e client.Event) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.events = append(g.events, e)
@@ -292,7 +291,7 @@ func (g *handoverClient) play() {
 }
 
 // count returns the number of events of a step of a handover.
-func (g *handoverClient) count(h session.Handover) (n int) {
+func (g *handoverClient) count(h client.Handover) (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, e := range g.events {

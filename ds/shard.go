@@ -14,7 +14,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -76,13 +75,13 @@ func (h *shard) Opened(c *endpoint.Conn) {
 	c.Value = p
 	switch {
 	case s.leaving.Load():
-		c.CloseWith(session.ErrShutdown, "")
-		h.Refused(c.ClientID(), session.ErrShutdown)
+		c.CloseWith(transport.ErrShutdown, "")
+		h.Refused(c.ClientID(), transport.ErrShutdown)
 		return
 	case s.calls.Load() >= s.maxCalls():
 		reason := fmt.Sprintf("%d calls of Joined and Left wait for Poll", s.maxCalls())
-		c.CloseWith(session.ErrServerBusy, reason)
-		h.Refused(c.ClientID(), fmt.Errorf("%w: %s", session.ErrServerBusy, reason))
+		c.CloseWith(transport.ErrServerBusy, reason)
+		h.Refused(c.ClientID(), fmt.Errorf("%w: %s", transport.ErrServerBusy, reason))
 		return
 	}
 	h.mu.Lock()
@@ -139,12 +138,12 @@ func (h *shard) Closed(c *endpoint.Conn, err error) {
 	}
 	h.handlePostponed() // one of these panics may have ended the session
 	switch failure := p.failure.Load(); {
-	case failure != nil && errors.Is(err, session.ErrKicked):
+	case failure != nil && errors.Is(err, transport.ErrKicked):
 		err = *failure
 	case !p.handover.switched.IsZero():
-		err = session.ErrHandedOver
-	case (s.leaving.Load() || p.leaves.Load()) && errors.Is(err, session.ErrQuit):
-		err = session.ErrShutdown // the server asked the client to leave
+		err = transport.ErrHandedOver
+	case (s.leaving.Load() || p.leaves.Load()) && errors.Is(err, transport.ErrQuit):
+		err = transport.ErrShutdown // the server asked the client to leave
 	}
 	h.mu.Lock()
 	delete(h.players, p)
@@ -379,11 +378,11 @@ func (h *shard) finishHandovers(now time.Time) {
 		p.asked.Lock()
 		requests := len(p.asked.open)
 		p.asked.Unlock()
-		if p.sendRelease() && requests == 0 && !p.bulk.Busy() && p.conn.Finish(session.ErrHandedOver) {
+		if p.sendRelease() && requests == 0 && !p.bulk.Busy() && p.conn.Finish(transport.ErrHandedOver) {
 			_ = p.conn.Send([]byte{byte(message.Leaving)}) // fails only if the session has ended
 		}
 		if now.Sub(p.handover.switched) >= handoverLinger {
-			p.end(session.ErrHandedOver, "")
+			p.end(transport.ErrHandedOver, "")
 		}
 		return false
 	})
@@ -402,7 +401,7 @@ func (h *shard) expireHandovers(now time.Time) {
 	})
 	h.mu.Unlock()
 	for _, o := range late {
-		o.fail(fmt.Errorf("ds: %w: %w: the client has not switched within %v", session.ErrHandover, session.ErrTimeout, handoverLife))
+		o.fail(fmt.Errorf("ds: %w: %w: the client has not switched within %v", transport.ErrHandover, transport.ErrTimeout, handoverLife))
 		o.stream.Abort("it takes too long")
 	}
 	h.awaiting = slices.DeleteFunc(h.awaiting, func(p *Player) bool {

@@ -14,7 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -69,7 +69,7 @@ func playOnPath(t *testing.T, mtu int, later bool) {
 		OnMessage: func(*ds.Player, []byte) { up.reliable.Add(1) },
 		Hooks: ds.Hooks{
 			OnUnreliable: func(*ds.Player, []byte) { up.unreliable.Add(1) },
-			OnStream: func(_ *ds.Player, r session.StreamReader) {
+			OnStream: func(_ *ds.Player, r transport.StreamReader) {
 				b, _ := io.ReadAll(r)
 				up.stream.Store(int64(len(b)))
 			},

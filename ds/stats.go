@@ -8,8 +8,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/fleet"
 	"github.com/uplink-rpc/uplink/internal/endpoint"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -73,7 +73,7 @@ type Stats struct {
 	RPCs []RPCStats
 	Acks AckStats
 	// Replication is sorted by name.
-	Replication []session.ReplicationStats
+	Replication []ReplicationStats
 	// Drops counts messages that belong to no RPC, by reason.
 	Drops [drops]uint64
 	// Panics counts recovered panics of callbacks; see Config.Hooks.PanicHandler.
@@ -118,6 +118,29 @@ func (s *Stats) WireRatio(rpc string) float64 {
 	acks := float64(s.Acks.WireBytes()) * float64(datagrams) / float64(max(1, all))
 	return (float64(up)*sent + acks) / float64(full)
 }
+
+// ReplicationStats counts the messages of a world to one player or to all players. Sizes are in
+// bytes. Its method Add adds the counts of others, and WireBytes returns the size of the datagrams
+// with all headers down to IP.
+//
+//	Name   string  // name of the world
+//	TickHz float64 // ticks per second
+//	Rate   float64 // measured rate of the ticks: 1 if they are as fast as TickHz says
+//
+//	Players, Ready int // players to whom the world is offered, and to whom it is sent
+//	Objects        int // objects that the player has according to the last message, summed
+//	Waiting        int // objects that wait for bandwidth: those that enter a view, or with state those
+//	                   // with a priority that were in none of the last 32 messages
+//
+//	Ticks, Messages, Updates      uint64 // ticks, messages, and objects updated by state packets
+//	Datagrams, Bytes, AEADBytes   uint64 // datagrams with messages, their content and AEAD overhead
+//	InitialBytes, AckBytes        uint64 // of initial states, and of acks without headers
+//	Encodings, Sharing            uint64 // Sharing/Messages players share an encoding on average
+//	Acked, InvalidAcks            uint64 // messages acked, and acks that no client sends
+//	Unsent, Keyframes, Fragmented uint64 // messages that were too large, without baseline, in fragments
+//	Resets                        uint64 // of state synchronization, after nothing was acked for too long
+//	BaselineAge, AckAge           uint64 // in ticks, of the last message and ack: maximum over all players
+type ReplicationStats = replication.Stats
 
 // RPCStats counts the frames of one RPC on one channel, over all players, past ones included.
 type RPCStats struct {

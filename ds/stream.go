@@ -13,7 +13,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/prior"
 	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/versions"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -28,7 +27,7 @@ const (
 // BindConfig describes how an RPC of a client is called. The zero value of each field means its
 // default.
 type BindConfig struct {
-	// RateHz is the expected number of calls per second; default schema.DefaultRate.
+	// RateHz is the expected number of calls per second; default 60.
 	RateHz float64
 	// Reliable sends calls over the reliable channel: all of them arrive, in order with each other
 	// and with the messages of [Player.SendReliable]. Otherwise they may be lost, and one that
@@ -127,7 +126,7 @@ func (all *outgoings) add(o *outgoing, s *schema.Schema) error {
 // does not wait and, apart from fields coded as msgpack, does not allocate. A call is not sent, but
 // the stream remains usable, if a value exceeds the range of its field (a [*schema.RangeError]), if
 // it does not fit into a datagram ([rpcdelta.ErrTooLarge]), or if less than 8 KiB of the reliable
-// queues are left (session.ErrBacklog; see [Player.WaitReliable]). After the end of the session,
+// queues are left (transport.ErrBacklog; see [Player.WaitReliable]). After the end of the session,
 // the error wraps net.ErrClosed.
 func (s *Stream[T]) Send(v *T) (seq uint64, err error) {
 	s.o.mu.Lock()
@@ -163,7 +162,7 @@ func (o *outgoing) send(f *schema.Frame) (seq uint64, err error) {
 	case o.refused != nil:
 		return 0, o.refused
 	case o.config.Reliable && o.player.conn.ReliableRoom() < maxReliableFrame:
-		return 0, o.wrap(fmt.Errorf("%w: less than %d bytes are left of Config.Limits.ReliableQueue or of Config.Limits.TotalReliableQueue", session.ErrBacklog, maxReliableFrame))
+		return 0, o.wrap(fmt.Errorf("%w: less than %d bytes are left of Config.Limits.ReliableQueue or of Config.Limits.TotalReliableQueue", transport.ErrBacklog, maxReliableFrame))
 	case o.queued:
 		if err := o.transmit(); err != nil {
 			return 0, err
@@ -190,7 +189,7 @@ func (o *outgoing) transmit() (err error) {
 		return o.wrap(o.player.conn.Send(o.buf))
 	}
 	err = o.player.conn.SendReliable(o.buf)
-	o.queued = errors.Is(err, session.ErrBacklog)
+	o.queued = errors.Is(err, transport.ErrBacklog)
 	return o.wrap(err)
 }
 

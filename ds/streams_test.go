@@ -17,7 +17,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -37,7 +37,7 @@ func TestStreams(t *testing.T) {
 		network := linkedBy(t, 60*ms, simnet.Config{Loss: 0.1, Jitter: 10 * ms, Duplicate: 0.1, Seed: 31})
 		sizes := []int{0, 1, 1146, 1147, 65536, 65537, 300_000}
 		read := make(chan string, 100)
-		receive := func(r session.StreamReader) {
+		receive := func(r transport.StreamReader) {
 			var n int
 			_, err := fmt.Sscanf(r.Name(), "%d", &n)
 			uplinktest.Must(t, err)
@@ -53,12 +53,12 @@ func TestStreams(t *testing.T) {
 		var player *ds.Player
 		srv := serve(t, network, ds.Config{
 			Joined: func(p *ds.Player) { player = p },
-			Hooks:  ds.Hooks{OnStream: func(_ *ds.Player, r session.StreamReader) { receive(r) }},
+			Hooks:  ds.Hooks{OnStream: func(_ *ds.Player, r transport.StreamReader) { receive(r) }},
 		})
 		conn := uplinktest.Dial(t, network, client.Config{Hooks: client.Hooks{OnStream: receive}})
 		settle(time.Second)
 		closed := make(chan string, 100)
-		send := func(open func(context.Context, string) (session.StreamWriter, error), end string, n int) {
+		send := func(open func(context.Context, string) (transport.StreamWriter, error), end string, n int) {
 			name := fmt.Sprintf("%d %s", n, end)
 			w, err := open(t.Context(), name)
 			uplinktest.Must(t, err)
@@ -99,7 +99,7 @@ func TestStreamEnds(t *testing.T) {
 		serve(t, network, ds.Config{
 			Joined: func(p *ds.Player) { player = p },
 			Hooks: ds.Hooks{
-				OnStream: func(p *ds.Player, r session.StreamReader) {
+				OnStream: func(p *ds.Player, r transport.StreamReader) {
 					switch r.Name() {
 					case "ignored":
 					case "kicks":
@@ -121,12 +121,12 @@ func TestStreamEnds(t *testing.T) {
 			return conn
 		}
 		conn := dial()
-		open := func(ctx context.Context, name string) session.StreamWriter {
+		open := func(ctx context.Context, name string) transport.StreamWriter {
 			w, err := conn.OpenStream(ctx, name)
 			uplinktest.Must(t, err)
 			return w
 		}
-		fill := func(w session.StreamWriter, n int) error {
+		fill := func(w transport.StreamWriter, n int) error {
 			_, err := w.Write(make([]byte, n))
 			return errors.Join(err, w.Close())
 		}
@@ -136,20 +136,20 @@ func TestStreamEnds(t *testing.T) {
 				t.Errorf("%s: %v, want %v", what, err, cause)
 			}
 		}
-		want("a callback that returns", fill(open(t.Context(), "ignored"), 1<<20), session.ErrStreamAborted)
+		want("a callback that returns", fill(open(t.Context(), "ignored"), 1<<20), transport.ErrStreamAborted)
 
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 200*ms, io.ErrShortWrite)
 		defer cancel()
 		want("a context", fill(open(ctx, "too late"), 1<<20), io.ErrShortWrite)
-		want("a context, for the reader", <-ends, session.ErrStreamAborted)
+		want("a context, for the reader", <-ends, transport.ErrStreamAborted)
 
 		w := open(t.Context(), "aborted")
 		_, err := w.Write(make([]byte, 1000))
 		uplinktest.Must(t, err)
 		w.Abort("no time")
-		want("a write after Abort", fill(w, 1), session.ErrStreamAborted)
+		want("a write after Abort", fill(w, 1), transport.ErrStreamAborted)
 		err = <-ends
-		want("Abort, for the reader", err, session.ErrStreamAborted)
+		want("Abort, for the reader", err, transport.ErrStreamAborted)
 		wantErrors(t, "", map[string]error{"no time": err})
 
 		w = open(t.Context(), "complete")
@@ -162,7 +162,7 @@ func TestStreamEnds(t *testing.T) {
 
 		w, err = player.OpenStream(t.Context(), "nobody reads")
 		uplinktest.Must(t, err)
-		want("no OnStream", w.Close(), session.ErrUnhandled)
+		want("no OnStream", w.Close(), transport.ErrUnhandled)
 
 		_, long := conn.OpenStream(t.Context(), string(make([]byte, 129)))
 		_, empty := player.OpenStream(t.Context(), "")
@@ -172,25 +172,25 @@ func TestStreamEnds(t *testing.T) {
 			open(t.Context(), "waits")
 		}
 		_, err = conn.OpenStream(t.Context(), "one more")
-		want("a ninth stream", err, session.ErrBacklog)
+		want("a ninth stream", err, transport.ErrBacklog)
 		wantErrors(t, "client: ", map[string]error{"8 streams": err})
 
 		settle(time.Second)
 		player.Kick("enough")
 		settle(time.Second)
 		for range 8 {
-			want("the end of the session, for the reader", <-ends, session.ErrKicked)
+			want("the end of the session, for the reader", <-ends, transport.ErrKicked)
 		}
 		_, err = player.OpenStream(t.Context(), "x")
-		want("a player who has left", err, session.ErrKicked)
+		want("a player who has left", err, transport.ErrKicked)
 		_, err = conn.OpenStream(t.Context(), "x")
-		want("a client that has left", err, session.ErrKicked)
+		want("a client that has left", err, transport.ErrKicked)
 
 		conn = dial()
-		want("the end of the session", fill(open(t.Context(), "kicks"), 1<<20), session.ErrKicked)
-		want("the end of the session, for the reader", <-ends, session.ErrKicked)
+		want("the end of the session", fill(open(t.Context(), "kicks"), 1<<20), transport.ErrKicked)
+		want("the end of the session, for the reader", <-ends, transport.ErrKicked)
 		conn = dial()
-		want("a panic", fill(open(t.Context(), "panics"), 1<<20), session.ErrKicked)
+		want("a panic", fill(open(t.Context(), "panics"), 1<<20), transport.ErrKicked)
 	})
 }
 
@@ -203,7 +203,7 @@ func TestStreamViolations(t *testing.T) {
 		defer close(stop)
 		var left error
 		srv := serve(t, network, ds.Config{
-			Hooks: ds.Hooks{OnStream: func(*ds.Player, session.StreamReader) { <-stop }},
+			Hooks: ds.Hooks{OnStream: func(*ds.Player, transport.StreamReader) { <-stop }},
 			Left:  func(_ *ds.Player, err error) { left = err },
 		})
 		r := dialRaw(t, network)
@@ -217,7 +217,7 @@ func TestStreamViolations(t *testing.T) {
 		}, func([]byte, time.Time) {})
 		r.WakeBulk()
 		settle(5 * time.Second)
-		if !errors.Is(left, session.ErrProtocol) || !errors.Is(r.closed, session.ErrProtocol) || sent < 65000 {
+		if !errors.Is(left, transport.ErrProtocol) || !errors.Is(r.closed, transport.ErrProtocol) || sent < 65000 {
 			t.Errorf("after %d bytes, the session ended with %v, at the client %v", sent, left, r.closed)
 		}
 		if n := srv.Stats().StreamBytesReceived; n > 64<<10 {
@@ -233,7 +233,7 @@ func TestShutdownWaits(t *testing.T) {
 		const size = 500_000
 		network := linkedBy(t, 60*ms, simnet.Config{Loss: 0.1, Seed: 51})
 		var read atomic.Int64 // by both ends
-		receive := func(r session.StreamReader) {
+		receive := func(r transport.StreamReader) {
 			b, err := io.ReadAll(r)
 			uplinktest.Must(t, err)
 			read.Add(int64(len(b)))
@@ -241,7 +241,7 @@ func TestShutdownWaits(t *testing.T) {
 		var player *ds.Player
 		srv := serve(t, network, ds.Config{
 			Joined: func(p *ds.Player) { player = p },
-			Hooks:  ds.Hooks{OnStream: func(_ *ds.Player, r session.StreamReader) { receive(r) }, OnRequest: func(r *ds.Request) { time.AfterFunc(time.Second, func() { uplinktest.Must(t, r.Reply(nil)) }) }},
+			Hooks:  ds.Hooks{OnStream: func(_ *ds.Player, r transport.StreamReader) { receive(r) }, OnRequest: func(r *ds.Request) { time.AfterFunc(time.Second, func() { uplinktest.Must(t, r.Reply(nil)) }) }},
 		})
 		conn := uplinktest.Dial(t, network, client.Config{Hooks: client.Hooks{OnStream: receive}})
 		settle(time.Second)
@@ -250,7 +250,7 @@ func TestShutdownWaits(t *testing.T) {
 			_, err := conn.Request(t.Context(), nil)
 			results <- err
 		}()
-		for _, open := range []func(context.Context, string) (session.StreamWriter, error){conn.OpenStream, player.OpenStream} {
+		for _, open := range []func(context.Context, string) (transport.StreamWriter, error){conn.OpenStream, player.OpenStream} {
 			w, err := open(t.Context(), "x")
 			uplinktest.Must(t, err)
 			go func() {
@@ -307,11 +307,11 @@ func TestStreamsBesideMessages(t *testing.T) {
 		network := linkedBy(t, 100*ms, link)
 		res.reliable.start, res.unreliable.start = time.Now(), time.Now()
 		var player *ds.Player
-		read := func(r session.StreamReader) { _, _ = io.Copy(io.Discard, r) }
+		read := func(r transport.StreamReader) { _, _ = io.Copy(io.Discard, r) }
 		serve(t, network, ds.Config{
 			Joined:    func(p *ds.Player) { player = p },
 			OnMessage: func(_ *ds.Player, b []byte) { res.reliable.take(b) },
-			Hooks:     ds.Hooks{OnUnreliable: func(_ *ds.Player, b []byte) { res.unreliable.take(b) }, OnStream: func(_ *ds.Player, r session.StreamReader) { read(r) }},
+			Hooks:     ds.Hooks{OnUnreliable: func(_ *ds.Player, b []byte) { res.unreliable.take(b) }, OnStream: func(_ *ds.Player, r transport.StreamReader) { read(r) }},
 		})
 		conn := uplinktest.Dial(t, network, client.Config{OnMessage: res.reliable.take, Hooks: client.Hooks{OnUnreliable: res.unreliable.take, OnStream: read}})
 		settle(2 * time.Second)

@@ -16,7 +16,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/interpolate"
 	"github.com/uplink-rpc/uplink/rewind"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -27,7 +26,7 @@ type rateGame struct {
 
 	mu      sync.Mutex // server and client use the rest
 	tick    uint64
-	events  []session.Event
+	events  []client.Event
 	frames  int
 	starved int
 	still   int
@@ -175,7 +174,7 @@ func playRates(t *testing.T, rates []float64, seed uint64) {
 	}
 }
 
-func (g *rateGame) onEvent(e session.Event) {
+func (g *rateGame) onEvent(e client.Event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.events = append(g.events, e)
@@ -196,7 +195,7 @@ func (g *rateGame) checkEvents(t *testing.T, rates []float64, events []ds.Event)
 	for _, e := range g.events {
 		if e.TickRate != 0 {
 			told++
-			if e.World != "balls" || e.State != session.Connected {
+			if e.World != "balls" || e.State != client.Connected {
 				t.Errorf("%+v", e)
 			}
 		}

@@ -14,7 +14,6 @@ import (
 	istatesync "github.com/uplink-rpc/uplink/internal/statesync"
 	"github.com/uplink-rpc/uplink/internal/versions"
 	"github.com/uplink-rpc/uplink/rewind"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
@@ -96,7 +95,7 @@ type served struct {
 	spreader *spreader
 }
 
-func (w *served) stats() session.ReplicationStats {
+func (w *served) stats() ReplicationStats {
 	st := w.world.Stats()
 	st.Rate = w.ticks.rate()
 	return st
@@ -301,7 +300,7 @@ func (w *World[T]) Send() (int, error) {
 }
 
 // Stats returns the counts of all players.
-func (w *World[T]) Stats() session.ReplicationStats { return w.stats() }
+func (w *World[T]) Stats() ReplicationStats { return w.stats() }
 
 // SnapshotStream replicates a [World] to one player as snapshots.
 type SnapshotStream struct{ playerStream }
@@ -349,7 +348,7 @@ func (s playerStream) SendReliable(tick uint64, message []byte) error {
 func (s playerStream) Ready() bool { return s.stream.Ready() }
 
 // Stats returns the counts of this player.
-func (s playerStream) Stats() session.ReplicationStats { return s.stream.Stats() }
+func (s playerStream) Stats() ReplicationStats { return s.stream.Stats() }
 
 // RTT returns the player's round-trip time.
 func (s playerStream) RTT() time.Duration { return s.stream.RTT() }

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/uplink-rpc/uplink/client"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
-	"github.com/uplink-rpc/uplink/session"
 )
 
 // Client collects the statistics of client connections as uplink_client_*: the sums of counters,
@@ -32,7 +32,7 @@ func NewClient(conns ...*client.Conn) *Client {
 	c.define(clientMetrics(&clientStats{}))
 	c.define(meanMetrics(&rpcMeans{}), "rpc")
 	c.define(clockMetrics(&paceMeans{}), "rpc")
-	c.define(clientWorldMetrics(&session.ReplicationStats{}), "world")
+	c.define(clientWorldMetrics(&replication.Stats{}), "world")
 	return c
 }
 
@@ -120,7 +120,7 @@ func clockMetrics(m *paceMeans) []metric {
 	}
 }
 
-func clientWorldMetrics(r *session.ReplicationStats) []metric {
+func clientWorldMetrics(r *replication.Stats) []metric {
 	return []metric{
 		row("world_partial_views_total", "Views of a world that were shown after a reconnection or a handover before all of their objects had arrived.",
 			r.Partial),

@@ -7,7 +7,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/fleet"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/internal/replication"
 )
 
 // Server collects the statistics of a dedicated server as uplink_ds_*. Register it with a registry
@@ -26,7 +26,7 @@ func NewServer(srv *ds.Server) *Server {
 	s := &Server{shared: newShared("uplink_ds_", "delivered", "sent"), srv: srv}
 	s.define(serverRPCMetrics(&ds.RPCStats{}), "rpc", "channel")
 	s.define(bufferMetrics(&ds.BufferStats{}), "rpc")
-	s.define(serverWorldMetrics(&session.ReplicationStats{}), "world")
+	s.define(serverWorldMetrics(&replication.Stats{}), "world")
 	s.define(serverMetrics(&ds.Stats{}))
 	s.define(eventMetrics(&ds.Event{}), "event")
 	s.define(fleetMetrics(&fleet.Stats{}))
@@ -61,7 +61,7 @@ func bufferMetrics(s *ds.BufferStats) []metric {
 	}
 }
 
-func serverWorldMetrics(s *session.ReplicationStats) []metric {
+func serverWorldMetrics(s *replication.Stats) []metric {
 	return []metric{
 		row("world_players", "Players that are subscribed to a world.", s.Ready),
 		row("world_ticks_total", "Ticks of a world.", s.Ticks),

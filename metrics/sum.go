@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/uplink-rpc/uplink/client"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/internal/replication"
 )
 
 // addCounters adds the counters of src to dst, by RPC and by world. It does not change the other
@@ -19,7 +19,7 @@ func addCounters(dst, src *client.Stats) {
 	}
 	for i := range src.Replication {
 		r := &src.Replication[i]
-		sum := find(&dst.Replication, func(d *session.ReplicationStats) bool { return d.Name == r.Name })
+		sum := find(&dst.Replication, func(d *replication.Stats) bool { return d.Name == r.Name })
 		sum.Name = r.Name
 		addUnsigned(reflect.ValueOf(sum).Elem(), reflect.ValueOf(r).Elem())
 	}

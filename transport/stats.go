@@ -83,7 +83,7 @@ type ListenerStats struct {
 	PathMigrations                   uint64 // changes of a peer's address
 	SmallPaths                       uint64 // as in [Stats]
 	Forwarded                        uint64 // datagrams that arrived at a shard other than that of their connection
-	ProtocolErrors                   uint64 // connections that ended with session.ErrProtocol
+	ProtocolErrors                   uint64 // connections that ended with transport.ErrProtocol
 	Unacknowledged                   uint64 // connections that ended after 20 transmissions of a reliable segment
 	Dropped                          Drops
 	RTTs                             RTTHistogram

@@ -1,5 +1,6 @@
 // Package transport has what a game names of the sessions between clients and servers: the network
-// that opens packet connections, the suites that encrypt datagrams, and what connections count.
+// that opens packet connections, the suites that encrypt datagrams, the reasons why sessions end or
+// are refused, streams of bytes, and what connections count.
 package transport
 
 import (

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // admission is the source of a client's connect token: a given token, or the issuer key to issue
@@ -102,8 +102,8 @@ var clientHints = []struct {
 	{token.ErrWrongServer, "the token must name an address of the server's --addr, by default the one on which it listens"},
 	{token.ErrStale, "the server started after the token was issued: issue another one, or use --key"},
 	{token.ErrAhead, "set the clocks of both machines, for example by NTP"},
-	{session.ErrNoSuite, "use the same --suite at both ends"},
-	{session.ErrServerFull, "raise --max-players of the server"},
+	{transport.ErrNoSuite, "use the same --suite at both ends"},
+	{transport.ErrServerFull, "raise --max-players of the server"},
 }
 
 // dialHint adds a hint to the error of a client that could not connect to a server.
@@ -112,9 +112,9 @@ func dialHint(err error, to string) error {
 	hinted := hintFor(err)
 	switch {
 	case errors.As(hinted, new(hintedError)):
-	case errors.Is(err, session.ErrNoServer):
+	case errors.Is(err, transport.ErrNoServer):
 		return hintedError{err, hint}
-	case errors.Is(err, load.ErrSilence) || errors.Is(err, session.ErrTimeout):
+	case errors.Is(err, load.ErrSilence) || errors.Is(err, transport.ErrTimeout):
 		return hintedError{err, hint + "; --wait waits longer"}
 	}
 	return hinted

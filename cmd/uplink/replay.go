@@ -18,7 +18,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 type replayOptions struct {
@@ -184,7 +184,7 @@ func send(ctx context.Context, stream *client.Stream[schema.Frame], t *trace.Tra
 		}
 		_, err := stream.Send(t.At(i))
 		switch {
-		case errors.Is(err, client.ErrReconnecting), errors.Is(err, session.ErrBacklog):
+		case errors.Is(err, client.ErrReconnecting), errors.Is(err, transport.ErrBacklog):
 			skipped++
 		case err != nil:
 			return skipped, fmt.Errorf("%s: row %d: %w", t.Name, i%len(t.Frames)+1, err)

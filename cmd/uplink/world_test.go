@@ -9,7 +9,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/playground"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // TestWorld plays in the demo world of ds: each way of sending reaches the client, and what it
@@ -31,7 +31,7 @@ func TestWorld(t *testing.T) {
 		Handlers:  &handlers,
 		OnMessage: func(b []byte) { messages <- string(b) },
 		Hooks: client.Hooks{
-			OnStream: func(s session.StreamReader) {
+			OnStream: func(s transport.StreamReader) {
 				b, _ := io.ReadAll(s) // a part is not what the test wants
 				streams <- b
 			},

@@ -14,7 +14,6 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/transport/udp"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -93,7 +92,7 @@ func TestErrorsNameAddresses(t *testing.T) {
 		cfg := endpoint.Config{Network: newNetwork(t, simnet.Config{Delay: 10 * time.Millisecond}), Insecure: true}
 		start := time.Now()
 		_, err := endpoint.Dial(t.Context(), "game.example:7000", cfg, &recorder{t: t})
-		if !errors.Is(err, session.ErrTimeout) || err.Error() != "[::1]:7000: timed out; 127.0.0.1:7000: timed out" {
+		if !errors.Is(err, transport.ErrTimeout) || err.Error() != "[::1]:7000: timed out; 127.0.0.1:7000: timed out" {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -125,13 +124,13 @@ func TestNoServer(t *testing.T) {
 	_ = l.Close()
 	cfg := endpoint.Config{Timeout: time.Hour}
 	_, err = endpoint.Dial(t.Context(), addr.String(), cfg, echo{})
-	if !errors.Is(err, session.ErrNoServer) || runtime.GOOS == "linux" && !errors.Is(err, syscall.ECONNREFUSED) {
+	if !errors.Is(err, transport.ErrNoServer) || runtime.GOOS == "linux" && !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("got %v", err)
 	}
 	endpoint.SetAddresses(t, ipv4, netip.MustParseAddr("127.0.0.3"))
 	l = listen(t, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.3"), addr.Port()).String(), endpoint.Config{}, echo{})
 	conn, err := endpoint.Dial(t.Context(), netip.AddrPortFrom(ipv4, l.Addr().Port()).String(), cfg, echo{})
-	if !errors.Is(err, session.ErrNoServer) {
+	if !errors.Is(err, transport.ErrNoServer) {
 		t.Errorf("an address of another server: %v, %v", conn, err)
 	}
 	host := "game.example:" + strings.TrimPrefix(l.Addr().String(), "127.0.0.3:")
@@ -174,7 +173,7 @@ func TestNoServerAtAnyAddress(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		_, err := endpoint.Dial(ctx, "game.example:7000", endpoint.Config{Network: desertedNetwork{n}, Insecure: true}, &recorder{t: t})
-		if took := time.Since(start); !errors.Is(err, session.ErrNoServer) || took > 2*time.Second {
+		if took := time.Since(start); !errors.Is(err, transport.ErrNoServer) || took > 2*time.Second {
 			t.Errorf("after %v: %v", took, err)
 		}
 	})

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/endpoint"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // asked records the calls of Admit and answers them.
@@ -154,7 +154,7 @@ func TestAdmitBounded(t *testing.T) {
 		for range clients {
 			dialing.Go(func() {
 				_, err := endpoint.Dial(t.Context(), serverAddr, endpoint.Config{Network: network, Timeout: 3 * time.Second}, &recorder{t: t})
-				if !errors.Is(err, session.ErrServerBusy) && !errors.Is(err, session.ErrTimeout) {
+				if !errors.Is(err, transport.ErrServerBusy) && !errors.Is(err, transport.ErrTimeout) {
 					t.Errorf("%v", err)
 				}
 			})

@@ -16,7 +16,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/keylog"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -95,8 +94,8 @@ func TestSuites(t *testing.T) {
 			{both, nil, transport.AES128GCM, nil},
 			{both, both, transport.AES128CTRHMAC8, nil},
 			{gcm, both, transport.AES128GCM, nil},
-			{gcm, small, 0, session.ErrNoSuite},
-			{gcm, chacha, 0, session.ErrNoSuite},
+			{gcm, small, 0, transport.ErrNoSuite},
+			{gcm, chacha, 0, transport.ErrNoSuite},
 			{nil, chacha, transport.ChaCha20Poly1305, nil},
 			{chacha, nil, transport.ChaCha20Poly1305, nil},
 			{append(both, sip...), sip, transport.ChaCha20SipHash8, nil},

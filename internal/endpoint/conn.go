@@ -360,7 +360,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// CloseWith is Close with a cause, an error of package session, and a text for the errors of both
+// CloseWith is Close with a cause, an error of package transport, and a text for the errors of both
 // ends. The peer gets the first 64 bytes of the text. The peer of a dialed connection gets no cause
 // except session.ErrQuit and session.ErrProtocol. CloseWith does not wait.
 func (c *Conn) CloseWith(cause error, text string) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // recovered is deferred by calls that handle what the peer of a connection sent. If the call
@@ -22,6 +22,6 @@ func (c *Conn) recovered(h Handler) {
 	} else {
 		c.loop().monitor.log.Error("handler panicked", "remote", c.RemoteAddr(), "panic", fmt.Sprint(v), "stack", string(stack))
 	}
-	c.finish(fmt.Errorf("%w: %v", session.ErrPanic, v))
+	c.finish(fmt.Errorf("%w: %v", transport.ErrPanic, v))
 	c.reschedule()
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/transport/reliable"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/allocs"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/race"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -64,7 +63,7 @@ func TestBothWays(t *testing.T) {
 				}
 				if err := c.SendReliable(message(sent[i])); err == nil {
 					sent[i]++
-				} else if !errors.Is(err, session.ErrBacklog) {
+				} else if !errors.Is(err, transport.ErrBacklog) {
 					t.Fatal(err)
 				}
 			}
@@ -197,8 +196,8 @@ func TestSendLimits(t *testing.T) {
 				break
 			}
 		}
-		if !errors.Is(err, session.ErrBacklog) {
-			t.Errorf("after 1,000 messages at once: %v, want %v", err, session.ErrBacklog)
+		if !errors.Is(err, transport.ErrBacklog) {
+			t.Errorf("after 1,000 messages at once: %v, want %v", err, transport.ErrBacklog)
 		}
 		_ = c.Close()
 		for _, err := range []error{c.Send(nil), c.SendReliable([]byte("x"))} {
@@ -215,7 +214,7 @@ func TestSendFromManyGoroutinesAndHandlers(t *testing.T) {
 			go func() {
 				for i := range 50 {
 					_ = w.conn.Send(fmt.Appendf(nil, "%d/%d", g, i))
-					if err := w.conn.SendReliable([]byte("m")); err != nil && !errors.Is(err, session.ErrBacklog) {
+					if err := w.conn.SendReliable([]byte("m")); err != nil && !errors.Is(err, transport.ErrBacklog) {
 						t.Error(err)
 					}
 					time.Sleep(10 * time.Millisecond)

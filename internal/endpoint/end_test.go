@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/endpoint"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -36,9 +35,9 @@ func TestConnCloses(t *testing.T) {
 		server bool // closes
 		cause  error
 	}{
-		"client":          {false, session.ErrQuit},
-		"server":          {true, session.ErrKicked},
-		"server shutdown": {true, session.ErrShutdown},
+		"client":          {false, transport.ErrQuit},
+		"server":          {true, transport.ErrKicked},
+		"server shutdown": {true, transport.ErrShutdown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, good, func(t *testing.T, w *world) {
@@ -80,10 +79,10 @@ func TestListenerCloses(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if e := ended(t, w.server, 0); !errors.Is(e.err, session.ErrShutdown) {
+		if e := ended(t, w.server, 0); !errors.Is(e.err, transport.ErrShutdown) {
 			t.Errorf("server: %+v", e)
 		}
-		if e := ended(t, w.client, time.Second); !errors.Is(e.err, session.ErrShutdown) {
+		if e := ended(t, w.client, time.Second); !errors.Is(e.err, transport.ErrShutdown) {
 			t.Errorf("client: %+v", e)
 		}
 		if err := w.listener.Serve(t.Context(), w.server); err == nil {
@@ -120,14 +119,14 @@ func TestServeEnds(t *testing.T) {
 func TestCloseInsideHandler(t *testing.T) {
 	inWorld(t, good, func(t *testing.T, w *world) {
 		_ = w.conn.Send(nil)
-		if e := ended(t, w.server, time.Second); !errors.Is(e.err, session.ErrKicked) {
+		if e := ended(t, w.server, time.Second); !errors.Is(e.err, transport.ErrKicked) {
 			t.Errorf("server: %+v", e)
 		}
-		if e := ended(t, w.client, time.Second); !errors.Is(e.err, session.ErrKicked) {
+		if e := ended(t, w.client, time.Second); !errors.Is(e.err, transport.ErrKicked) {
 			t.Errorf("client: %+v", e)
 		}
 	}, func(w *world) {
-		w.server.onDatagram = func(c *endpoint.Conn, _ []byte) { c.CloseWith(session.ErrKicked, "enough") }
+		w.server.onDatagram = func(c *endpoint.Conn, _ []byte) { c.CloseWith(transport.ErrKicked, "enough") }
 	})
 }
 
@@ -136,10 +135,10 @@ func TestDialedConnClosedInsideHandler(t *testing.T) {
 		if err := w.conn.Close(); err != nil {
 			t.Error(err)
 		}
-		if e := ended(t, w.client, 0); !errors.Is(e.err, session.ErrQuit) {
+		if e := ended(t, w.client, 0); !errors.Is(e.err, transport.ErrQuit) {
 			t.Errorf("client: %+v", e)
 		}
-	}, func(w *world) { w.client.onOpened = func(c *endpoint.Conn) { c.CloseWith(session.ErrQuit, "") } })
+	}, func(w *world) { w.client.onOpened = func(c *endpoint.Conn) { c.CloseWith(transport.ErrQuit, "") } })
 }
 
 func TestTimeoutBothSides(t *testing.T) {
@@ -154,7 +153,7 @@ func TestTimeoutBothSides(t *testing.T) {
 			}
 		}
 		for _, r := range []*recorder{w.client, w.server} {
-			if e := ended(t, r, 3*time.Second); !errors.Is(e.err, session.ErrTimeout) {
+			if e := ended(t, r, 3*time.Second); !errors.Is(e.err, transport.ErrTimeout) {
 				t.Errorf("ended: %v", e.err)
 			}
 		}
@@ -176,7 +175,7 @@ func TestServerRestart(t *testing.T) {
 		if d := time.Since(start); d > 1200*time.Millisecond {
 			t.Errorf("the client noticed after %v", d)
 		}
-		if e := ended(t, w.client, 0); !errors.Is(e.err, session.ErrUnknown) {
+		if e := ended(t, w.client, 0); !errors.Is(e.err, transport.ErrUnknown) {
 			t.Errorf("client: %v", e.err)
 		}
 		stats := second.Stats()
@@ -209,7 +208,7 @@ func TestDialGivesUp(t *testing.T) {
 		cfg := endpoint.Config{Network: newNetwork(t, good), Timeout: 3 * time.Second}
 		start := time.Now()
 		_, err := endpoint.Dial(t.Context(), serverAddr, cfg, &recorder{t: t})
-		if !errors.Is(err, session.ErrTimeout) || time.Since(start) > 4*time.Second {
+		if !errors.Is(err, transport.ErrTimeout) || time.Since(start) > 4*time.Second {
 			t.Errorf("no listener: %v after %v", err, time.Since(start))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

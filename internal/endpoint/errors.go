@@ -7,7 +7,7 @@ import (
 )
 
 // ErrTooLarge means that a payload exceeds [Conn.MaxPayload], or a message 16 KiB. All other errors
-// about sessions are those of package session, which a listener and its clients share, and of
+// about sessions are those of package transport, which a listener and its clients share, and of
 // package token for refused tokens.
 var ErrTooLarge = session.ErrTooLarge
 

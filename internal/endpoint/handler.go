@@ -20,7 +20,7 @@ import "time"
 // 0. The error is that of the client. Refused must not call methods of the Listener.
 //
 // A panic while a datagram of a connection is handled, in a call of the handler or before it, ends
-// this connection with session.ErrPanic, and so does a panic in any call of a dialed connection's
+// this connection with transport.ErrPanic, and so does a panic in any call of a dialed connection's
 // handler. If the Handler has the method Panicked(c *Conn, v any, stack []byte), that is called
 // first, and may close the connection with another cause; otherwise the panic is logged. A panic in
 // Tick or Refused of a listener's handler ends the process. If a call ends its goroutine with

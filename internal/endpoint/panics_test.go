@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/endpoint"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // panicking is a handler with the method Panicked.
@@ -22,7 +22,7 @@ func (p *panicking) Panicked(c *endpoint.Conn, v any, stack []byte) {
 		p.t.Errorf("the stack is %s", stack)
 	}
 	p.values = append(p.values, v)
-	c.CloseWith(session.ErrKicked, "a bug")
+	c.CloseWith(transport.ErrKicked, "a bug")
 }
 
 // TestPanic verifies that a panic in a call for a connection ends that connection alone, at either
@@ -39,9 +39,9 @@ func TestPanic(t *testing.T) {
 				s := w.serverConn(t)
 				other := &recorder{t: t}
 				second := dial(t, w.listener.Addr(), w.cfg, other)
-				near, far, conn, peer, seen := w.client, w.server, w.conn, s, session.ErrQuit
+				near, far, conn, peer, seen := w.client, w.server, w.conn, s, transport.ErrQuit
 				if server {
-					near, far, conn, peer, seen = w.server, w.client, s, w.conn, session.ErrKicked
+					near, far, conn, peer, seen = w.server, w.client, s, w.conn, transport.ErrKicked
 				}
 				set(near)
 				if err := errors.Join(peer.Send([]byte("x")), peer.SendReliable([]byte("x"))); err != nil {
@@ -51,7 +51,7 @@ func TestPanic(t *testing.T) {
 					conn.CloseWith(seen, "")
 				}
 				e, p := ended(t, near, time.Second), ended(t, far, time.Second)
-				if name != "Closed" && !errors.Is(e.err, session.ErrPanic) || !errors.Is(p.err, seen) {
+				if name != "Closed" && !errors.Is(e.err, transport.ErrPanic) || !errors.Is(p.err, seen) {
 					t.Errorf("%s, server %v: %v, the peer has %v", name, server, e.err, p.err)
 				}
 				near.onDatagram, near.onMessage, near.onClosed = nil, nil, nil
@@ -76,7 +76,7 @@ func TestPanicked(t *testing.T) {
 		l := listen(t, "127.0.0.1:7777", endpoint.Config{Network: network}, h)
 		c := &recorder{t: t}
 		dial(t, l.Addr(), endpoint.Config{Network: network}, c)
-		if e := ended(t, c, time.Second); !errors.Is(e.err, session.ErrKicked) || len(h.values) != 1 || h.values[0] != "a bug" {
+		if e := ended(t, c, time.Second); !errors.Is(e.err, transport.ErrKicked) || len(h.values) != 1 || h.values[0] != "a bug" {
 			t.Errorf("ended with %v after the panics %v", e.err, h.values)
 		}
 	})

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/endpoint"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -122,7 +121,7 @@ func TestShardsOfOneLimit(t *testing.T) {
 			dialing.Go(func() {
 				c, err := endpoint.Dial(t.Context(), l.Addr().String(), endpoint.Config{Network: network}, &recorder{t: t})
 				switch {
-				case errors.Is(err, session.ErrServerFull):
+				case errors.Is(err, transport.ErrServerFull):
 					refused.Add(1)
 				case err != nil:
 					t.Error(err)
@@ -367,7 +366,7 @@ func TestLoginsAtShards(t *testing.T) {
 					}
 					current = nil
 					left++
-					if errors.Is(err, session.ErrReplaced) {
+					if errors.Is(err, transport.ErrReplaced) {
 						replaced++
 					}
 				}

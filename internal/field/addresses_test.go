@@ -13,7 +13,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 type move struct {
@@ -84,7 +84,7 @@ func TestAddressesOfServer(t *testing.T) {
 func TestIPv4Wildcard(t *testing.T) {
 	serve(t, "0.0.0.0:7002", 1)
 	_, err := client.Dial(t.Context(), "["+server1v6+"]:7002", client.Config{Transport: client.Transport{Insecure: true, Timeout: time.Hour}})
-	if !errors.Is(err, session.ErrNoServer) {
+	if !errors.Is(err, transport.ErrNoServer) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -107,7 +107,7 @@ func TestDualStackName(t *testing.T) {
 		must(t, second.Close())
 	}
 	_, err := client.Dial(t.Context(), "dual.example:7005", client.Config{Transport: client.Transport{Insecure: true, Timeout: time.Hour}})
-	if !errors.Is(err, session.ErrNoServer) || !strings.Contains(err.Error(), server2+":7005: ") || !strings.Contains(err.Error(), "["+server2v6+"]:7005: ") {
+	if !errors.Is(err, transport.ErrNoServer) || !strings.Contains(err.Error(), server2+":7005: ") || !strings.Contains(err.Error(), "["+server2v6+"]:7005: ") {
 		t.Errorf("without a server: %v", err)
 	}
 }

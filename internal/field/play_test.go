@@ -16,7 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 const objects = 100
@@ -59,7 +59,7 @@ func startGame(t *testing.T, n *network, addr string) *game {
 				players <- p
 			},
 			OnMessage: func(*ds.Player, []byte) { g.reliableUp.Add(1) },
-			Hooks: ds.Hooks{OnStream: func(_ *ds.Player, r session.StreamReader) {
+			Hooks: ds.Hooks{OnStream: func(_ *ds.Player, r transport.StreamReader) {
 				n, _ := io.Copy(io.Discard, r)
 				g.streamed.Add(n)
 			}},
@@ -98,7 +98,7 @@ func startGame(t *testing.T, n *network, addr string) *game {
 		Transport: client.Transport{Insecure: true},
 		Network:   n.client,
 		OnMessage: func([]byte) { g.reliableDown.Add(1) },
-		OnEvent: func(e session.Event) {
+		OnEvent: func(e client.Event) {
 			if e.TickRate == 0 { // that is the machine's
 				g.events.Add(1)
 			}

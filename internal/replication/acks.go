@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/message"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -107,7 +106,7 @@ func (q *acks) take(dst []byte, room int, now time.Time) []byte {
 }
 
 // addTo adds the counts of an ack to st.
-func (q *acks) addTo(st *session.ReplicationStats, a *ack) {
+func (q *acks) addTo(st *Stats, a *ack) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.Acks += a.count

@@ -9,7 +9,6 @@ import (
 	"github.com/uplink-rpc/uplink/area"
 	"github.com/uplink-rpc/uplink/internal/replication/areas"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/session"
 )
 
 // areaEncodings is the maximum number of baselines per tick in a world with areas. A group can have
@@ -162,7 +161,7 @@ func (s *areaSender) ack(b []byte, _ time.Time) (acked int, tick uint64, err err
 
 func (s *areaSender) received(dst []uint64) []uint64 { return s.view.Receipts.Received(dst) }
 
-func (s *areaSender) count(st *session.ReplicationStats) {
+func (s *areaSender) count(st *Stats) {
 	c := &s.view.Counts
 	st.BaselineAge, st.Objects, st.Waiting = s.age, c.Objects, c.Waiting
 	st.Sharing += c.Sharing

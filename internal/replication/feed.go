@@ -9,7 +9,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/internal/serverclock"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // feed is the stream of a world from one server, from the offer on. The client has subscribed to
@@ -40,7 +40,7 @@ type feed struct {
 	game    GameMessages
 	buf     []byte
 	ack     ack
-	stats   session.ReplicationStats
+	stats   Stats
 }
 
 type subscriptionPhase uint8
@@ -153,7 +153,7 @@ func (f *feed) end() {
 
 func (f *feed) reply(now time.Time) {
 	err := f.link.SendReliable(f.appendReply())
-	if f.replyDue = errors.Is(err, session.ErrBacklog); f.replyDue {
+	if f.replyDue = errors.Is(err, transport.ErrBacklog); f.replyDue {
 		f.link.Wake(now.Add(replyInterval))
 	}
 }
@@ -322,7 +322,7 @@ func (f *feed) tick(now time.Time) {
 	f.acks.tick(&f.ack, now)
 }
 
-func (f *feed) counted() session.ReplicationStats {
+func (f *feed) counted() Stats {
 	st := f.stats
 	f.acks.addTo(&st, &f.ack)
 	return st

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/session"
 )
 
 // hub contains the replicas of a world, of either codec, and sends to all of them.
@@ -24,7 +23,7 @@ type hub struct {
 
 	mu       sync.Mutex
 	replicas []*Replica
-	past     session.ReplicationStats // counts of closed replicas
+	past     Stats // counts of closed replicas
 
 	// Fields of Broadcast, which allocates nothing once they have grown:
 	targets    []*Replica

@@ -14,7 +14,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/replication/fragment"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/statesync"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -30,7 +29,7 @@ type Player interface {
 	// Send sends a datagram, or queues it for the function of [World.FlushBy]. An error means that
 	// the session has ended.
 	Send(b []byte) error
-	// SendReliable sends a message over the reliable channel. The error is session.ErrBacklog if
+	// SendReliable sends a message over the reliable channel. The error is transport.ErrBacklog if
 	// too much is unacknowledged.
 	SendReliable(b []byte) error
 	// AppendProcessed appends the [Processed] of the player. It appends nothing if it has no RPC to
@@ -66,7 +65,7 @@ type sender interface {
 	received(dst []uint64) []uint64
 	// count adds the last message to the counts of the replica. It sets BaselineAge, which is 0 for
 	// a message without a baseline, Objects and Waiting.
-	count(st *session.ReplicationStats)
+	count(st *Stats)
 }
 
 var errNothing = errors.New("replication: nothing to send")
@@ -101,7 +100,7 @@ type Replica struct {
 	heard       uint64 // newest tick when the client last acked a message
 	sent, acked uint64 // newest ticks sent and acked since the client subscribed, or 0
 	pace        pacer
-	stats       session.ReplicationStats
+	stats       Stats
 }
 
 type phase uint8
@@ -368,7 +367,7 @@ func (s *Replica) Shown(dst []time.Duration) []time.Duration {
 func (s *Replica) TickHz() float64 { return s.mode.offer.TickHz }
 
 // Stats returns the counts of the replica.
-func (s *Replica) Stats() session.ReplicationStats {
+func (s *Replica) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.stats
@@ -431,7 +430,7 @@ func (s *Replica) sendInitialState(buf *[]byte, since time.Duration) (done bool)
 		*buf = append((*buf)[:0], byte(message.Piece), s.number)
 		*buf = append(*buf, state[s.sentInitial:s.sentInitial+n]...)
 		if err := s.player.SendReliable(*buf); err != nil {
-			return !errors.Is(err, session.ErrBacklog)
+			return !errors.Is(err, transport.ErrBacklog)
 		}
 		s.sentInitial += n
 		s.stats.InitialBytes += uint64(n)

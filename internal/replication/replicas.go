@@ -10,7 +10,6 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
-	"github.com/uplink-rpc/uplink/session"
 )
 
 // Replicas contains the replication streams of one player, by number. The methods are safe for
@@ -30,7 +29,7 @@ type Replicas struct {
 func NewReplicas(p Player) *Replicas { return &Replicas{player: p} }
 
 // Stats returns the counts of the replicas that are not closed, in the order of their numbers.
-func (all *Replicas) Stats() (out []session.ReplicationStats) {
+func (all *Replicas) Stats() (out []Stats) {
 	if all == nil {
 		return nil
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication/areas"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -171,7 +170,7 @@ func parseAck(b []byte) (snapshot.Ack, error) {
 
 func (s *snapshotSender) received(dst []uint64) []uint64 { return s.receipts.Received(dst) }
 
-func (s *snapshotSender) count(st *session.ReplicationStats) {
+func (s *snapshotSender) count(st *Stats) {
 	st.BaselineAge, st.Objects = s.age, s.objects
 	st.Sharing += s.sharing
 }

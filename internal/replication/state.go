@@ -15,7 +15,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/statesync"
 	"github.com/uplink-rpc/uplink/internal/versions"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -190,7 +189,7 @@ func (s *stateSender) ack(b []byte, now time.Time) (acked int, tick uint64, err 
 
 func (s *stateSender) received(dst []uint64) []uint64 { return dst }
 
-func (s *stateSender) count(st *session.ReplicationStats) {
+func (s *stateSender) count(st *Stats) {
 	st.BaselineAge = s.ticks.age(s.last.Seq, s.last.Baseline)
 	st.Objects, st.Waiting = s.last.Known, s.last.Overdue
 	st.Sharing++

@@ -5,13 +5,12 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/message"
-	"github.com/uplink-rpc/uplink/session"
 )
 
 // Link is a client's session with a server.
 type Link interface {
 	Send(b []byte) error
-	// SendReliable returns session.ErrBacklog if too much is unacknowledged.
+	// SendReliable returns transport.ErrBacklog if too much is unacknowledged.
 	SendReliable(b []byte) error
 	// Wake requests a call of [Subscriptions.Tick] at that time.
 	Wake(at time.Time)
@@ -51,7 +50,7 @@ type Receiver interface {
 	// the message shows all objects of the client's view. If held is set, an incomplete message is
 	// not passed on: the client continues to show an earlier stream. Before Show, Receive holds
 	// what it would pass on. It counts errors by reason in st. processed is valid during the call.
-	Receive(message []byte, processed Processed, at time.Time, held bool, st *session.ReplicationStats) (tick uint64, complete bool, err error)
+	Receive(message []byte, processed Processed, at time.Time, held bool, st *Stats) (tick uint64, complete bool, err error)
 	// End is called when the stream has ended. The objects that it has shown remain visible.
 	End()
 	// AppendAck appends an ack of all messages received.
@@ -71,10 +70,10 @@ type Subscription struct {
 	// unoffered is the time since which the client waits for an offer, or zero: see
 	// Worlds.Unoffered.
 	unoffered time.Time
-	told      bool                     // Unoffered has returned the world since then
-	shown     bool                     // a message was passed on
-	game      GameMessages             // due game messages of feeds that have ended
-	stats     session.ReplicationStats // counts of feeds that have ended
+	told      bool         // Unoffered has returned the world since then
+	shown     bool         // a message was passed on
+	game      GameMessages // due game messages of feeds that have ended
+	stats     Stats        // counts of feeds that have ended
 }
 
 // use makes f, a feed of the current server, the feed of the subscription.
@@ -90,7 +89,7 @@ func (s *Subscription) settle(err error) {
 	}
 }
 
-func (s *Subscription) counted() session.ReplicationStats {
+func (s *Subscription) counted() Stats {
 	st := s.stats
 	if f := s.feed; f != nil {
 		if !f.over {
@@ -118,7 +117,7 @@ func (s *Subscription) Err() (err error) {
 }
 
 // Stats returns the counts of the subscription.
-func (s *Subscription) Stats() (st session.ReplicationStats) {
+func (s *Subscription) Stats() (st Stats) {
 	s.Locked(func() { st = s.counted() })
 	return st
 }

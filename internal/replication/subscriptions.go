@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/message"
-	"github.com/uplink-rpc/uplink/session"
 )
 
 // Subscriptions contains a client's subscriptions, and the worlds of the servers to which it is
@@ -19,9 +18,9 @@ type Subscriptions struct {
 
 	mu      sync.Mutex
 	list    []*Subscription
-	open    []*Worlds                  // worlds of all servers with a session
-	current *Worlds                    // worlds of the server whose worlds are shown, or nil
-	past    []session.ReplicationStats // counts of subscriptions that have ended
+	open    []*Worlds // worlds of all servers with a session
+	current *Worlds   // worlds of the server whose worlds are shown, or nil
+	past    []Stats   // counts of subscriptions that have ended
 }
 
 // Open returns the worlds of a server with which a session begins.
@@ -168,7 +167,7 @@ func (all *Subscriptions) takeGame() (v View, tick uint64, message []byte) {
 }
 
 // Stats returns the counts of each world, past subscriptions included.
-func (all *Subscriptions) Stats() []session.ReplicationStats {
+func (all *Subscriptions) Stats() []Stats {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	out := slices.Clone(all.past)

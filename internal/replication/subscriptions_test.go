@@ -16,7 +16,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/uplinktest/entries"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/fakeconn"
 	"github.com/uplink-rpc/uplink/internal/versions"
-	"github.com/uplink-rpc/uplink/session"
 )
 
 // ball is an object of these tests' world.
@@ -40,7 +39,7 @@ type probe struct {
 
 func (p *probe) Check(*Offer) (message.Differences, error) { return message.Differences{}, p.refuse }
 
-func (p *probe) Receive(message []byte, processed Processed, _ time.Time, _ bool, st *session.ReplicationStats) (tick uint64, complete bool, err error) {
+func (p *probe) Receive(message []byte, processed Processed, _ time.Time, _ bool, st *Stats) (tick uint64, complete bool, err error) {
 	p.processed = append(p.processed[:0], processed...)
 	if p.tick, p.set, err = p.Decode(message); err != nil {
 		CountError(st, err)
@@ -418,7 +417,7 @@ func TestErrorCounts(t *testing.T) {
 // TestCountError checks that each error of a decoder has its own count, and that counts are added
 // up.
 func TestCountError(t *testing.T) {
-	for err, want := range map[error]session.ReplicationStats{
+	for err, want := range map[error]Stats{
 		snapshot.ErrLate:            {Late: 1},
 		snapshot.ErrBaselineMissing: {BaselineMissing: 1},
 		snapshot.ErrDesync:          {Desync: 1},
@@ -429,15 +428,15 @@ func TestCountError(t *testing.T) {
 		malformed.ErrLength:         {Malformed: 1},
 		snapshot.ErrMalformed:       {Malformed: 1},
 	} {
-		var st session.ReplicationStats
+		var st Stats
 		if CountError(&st, fmt.Errorf("wrapped: %w", err)); st != want {
 			t.Errorf("%v: %+v", err, st)
 		}
 	}
-	sum := []session.ReplicationStats{{Name: "a", Players: 1, Late: 2, BaselineAge: 3}}
-	sum = AddStats(sum, &session.ReplicationStats{Name: "b", Acks: 1})
-	sum = AddStats(sum, &session.ReplicationStats{Name: "a", Players: 2, Late: 3, BaselineAge: 1})
-	if len(sum) != 2 || sum[0] != (session.ReplicationStats{Name: "a", Players: 3, Late: 5, BaselineAge: 3}) || sum[1] != (session.ReplicationStats{Name: "b", Acks: 1}) {
+	sum := []Stats{{Name: "a", Players: 1, Late: 2, BaselineAge: 3}}
+	sum = AddStats(sum, &Stats{Name: "b", Acks: 1})
+	sum = AddStats(sum, &Stats{Name: "a", Players: 2, Late: 3, BaselineAge: 1})
+	if len(sum) != 2 || sum[0] != (Stats{Name: "a", Players: 3, Late: 5, BaselineAge: 3}) || sum[1] != (Stats{Name: "b", Acks: 1}) {
 		t.Errorf("%+v", sum)
 	}
 }

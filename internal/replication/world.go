@@ -11,7 +11,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/replication/areas"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 	"github.com/uplink-rpc/uplink/internal/versions"
-	"github.com/uplink-rpc/uplink/session"
 )
 
 // World is a server's world: the most recent ticks that were sent, and a replica for each player.
@@ -118,7 +117,7 @@ func (w *World) OfferState(to *Replicas, cfg StateConfig) (*Replica, error) {
 }
 
 // Stats returns the counts of all players, past ones included.
-func (w *World) Stats() session.ReplicationStats {
+func (w *World) Stats() Stats {
 	w.mu.Lock()
 	st, replicas := w.past, slices.Clone(w.replicas)
 	st.Ticks = w.count

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
-// Name implements session.StreamReader.
+// Name implements transport.StreamReader.
 func (r *Reader) Name() string { return r.name }
 
 // Serve calls f, the game's callback for the stream, and then frees the stream.
@@ -47,7 +47,7 @@ func (r *Reader) finish() {
 	m.owner.Wake()
 }
 
-// Read implements session.StreamReader.
+// Read implements transport.StreamReader.
 func (r *Reader) Read(b []byte) (int, error) {
 	m := r.mux
 	m.mu.Lock()
@@ -61,7 +61,7 @@ func (r *Reader) Read(b []byte) (int, error) {
 	switch {
 	case n > 0 || len(b) == 0:
 	case r.finished:
-		err = fmt.Errorf("%w: OnStream has returned", session.ErrStreamAborted)
+		err = fmt.Errorf("%w: OnStream has returned", transport.ErrStreamAborted)
 	case r.over:
 		r.eof, err = true, io.EOF
 	default:
@@ -103,7 +103,7 @@ func (r *Reader) receive(k kind, body []byte) error {
 		r.over = true
 		r.call(nil)
 	case k == abort:
-		r.fail(fmt.Errorf("%w by the other end: %q", session.ErrStreamAborted, body))
+		r.fail(fmt.Errorf("%w by the other end: %q", transport.ErrStreamAborted, body))
 	case len(body) > r.left:
 		return fmt.Errorf("%w: %d bytes, %d are permitted", errMalformed, len(body), r.left)
 	default:

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // exchange passes all messages between two ends, and ends the test if one is refused.
@@ -46,7 +46,7 @@ func TestReserved(t *testing.T) {
 			}
 			b.whole[0].Finish(complete)
 			exchange(t, a, b)
-			if len(results) != 1 || (results[0] == nil) != complete || !complete && !errors.Is(results[0], session.ErrStreamAborted) || a.Busy() || b.Busy() {
+			if len(results) != 1 || (results[0] == nil) != complete || !complete && !errors.Is(results[0], transport.ErrStreamAborted) || a.Busy() || b.Busy() {
 				t.Errorf("%d bytes, complete %v: results %v", size, complete, results)
 			}
 		}
@@ -69,19 +69,19 @@ func TestReservedEnds(t *testing.T) {
 	exchange(t, a, b)
 	send(a, "uplink.test", &aborted).Abort("why")
 	exchange(t, a, b)
-	if !errors.Is(unknown, session.ErrUnhandled) || len(b.whole) != 1 || !errors.Is(b.whole[0].err, session.ErrStreamAborted) {
+	if !errors.Is(unknown, transport.ErrUnhandled) || len(b.whole) != 1 || !errors.Is(b.whole[0].err, transport.ErrStreamAborted) {
 		t.Fatalf("unknown %v, received %v", unknown, b.whole)
 	}
 	b.whole[0].Finish(true)
 	exchange(t, a, b)
-	if !errors.Is(aborted, session.ErrStreamAborted) || a.Busy() || b.Busy() {
+	if !errors.Is(aborted, transport.ErrStreamAborted) || a.Busy() || b.Busy() {
 		t.Errorf("aborted: %v", aborted)
 	}
 	send(a, "uplink.test", &lost)
 	b.Deliver(time.Now(), a.Next(nil))
-	a.End(session.ErrTimeout)
-	b.End(session.ErrTimeout)
-	if !errors.Is(lost, session.ErrTimeout) || len(b.whole) != 2 || !errors.Is(b.whole[1].err, session.ErrTimeout) {
+	a.End(transport.ErrTimeout)
+	b.End(transport.ErrTimeout)
+	if !errors.Is(lost, transport.ErrTimeout) || len(b.whole) != 2 || !errors.Is(b.whole[1].err, transport.ErrTimeout) {
 		t.Errorf("lost: %v, received %v", lost, b.whole)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // Each end limits the streams that it opens to ownOpens and enforces peerOpens on the other.
@@ -21,6 +21,13 @@ import (
 var (
 	ownOpens  = ratelimit.Rate{PerSecond: 16, Burst: 32}
 	peerOpens = ratelimit.Rate{PerSecond: 2 * ownOpens.PerSecond, Burst: ownOpens.Burst + MaxStreams}
+)
+
+// DefaultRate is the default of the rate limit of streams in one direction of a session, and
+// MinRate its minimum, in bytes per second.
+const (
+	DefaultRate = 256 << 10
+	MinRate     = 4 << 10
 )
 
 // Owner is the session of a [Mux].
@@ -161,7 +168,7 @@ func (m *Mux) open(now time.Time, name string, prepare func(*Writer)) (*Writer, 
 			continue
 		}
 		if !m.own.Take(now.Sub(m.start), ownOpens, 1) {
-			return nil, fmt.Errorf("%w: more than %v streams a second", session.ErrBacklog, ownOpens.PerSecond)
+			return nil, fmt.Errorf("%w: more than %v streams a second", transport.ErrBacklog, ownOpens.PerSecond)
 		}
 		m.out[i] = &Writer{mux: m, number: i, name: name, credit: Window, cond: sync.Cond{L: &m.mu}}
 		if prepare != nil {
@@ -169,7 +176,7 @@ func (m *Mux) open(now time.Time, name string, prepare func(*Writer)) (*Writer, 
 		}
 		return m.out[i], nil
 	}
-	return nil, fmt.Errorf("%w: %d streams are open, the maximum", session.ErrBacklog, MaxStreams)
+	return nil, fmt.Errorf("%w: %d streams are open, the maximum", transport.ErrBacklog, MaxStreams)
 }
 
 // Next appends the next message to send to b, or nothing if there is none. The transport calls it
@@ -252,7 +259,7 @@ func (m *Mux) accept(now time.Time, number int, name string) error {
 	return nil
 }
 
-// Writer is the sending end of a stream. It implements session.StreamWriter.
+// Writer is the sending end of a stream. It implements transport.StreamWriter.
 type Writer struct {
 	mux    *Mux
 	number int
@@ -273,7 +280,7 @@ type Writer struct {
 	over     func(error) // callback of SendReserved
 }
 
-// Write implements session.StreamWriter.
+// Write implements transport.StreamWriter.
 func (w *Writer) Write(b []byte) (int, error) {
 	m := w.mux
 	m.mu.Lock()
@@ -298,7 +305,7 @@ func (w *Writer) wake() {
 	w.mux.mu.Lock()
 }
 
-// Close implements session.StreamWriter.
+// Close implements transport.StreamWriter.
 func (w *Writer) Close() error {
 	m := w.mux
 	m.mu.Lock()
@@ -311,9 +318,9 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// Abort implements session.StreamWriter.
+// Abort implements transport.StreamWriter.
 func (w *Writer) Abort(reason string) {
-	w.abort(fmt.Errorf("%w by this end: %s", session.ErrStreamAborted, reason), reason)
+	w.abort(fmt.Errorf("%w by this end: %s", transport.ErrStreamAborted, reason), reason)
 }
 
 func (w *Writer) abort(err error, reason string) {
@@ -369,9 +376,9 @@ func (w *Writer) receive(k kind, n int) error {
 	case result(n) == complete:
 		w.finish(nil)
 	case result(n) == unhandled:
-		w.finish(fmt.Errorf("%w: its Config.Hooks.OnStream is not set", session.ErrUnhandled))
+		w.finish(fmt.Errorf("%w: its Config.Hooks.OnStream is not set", transport.ErrUnhandled))
 	default:
-		w.finish(fmt.Errorf("%w: the other end has not read all of it", session.ErrStreamAborted))
+		w.finish(fmt.Errorf("%w: the other end has not read all of it", transport.ErrStreamAborted))
 	}
 	w.mux.out[w.number] = nil
 	return nil
@@ -393,7 +400,7 @@ func (w *Writer) finish(err error) {
 	w.cond.Broadcast()
 }
 
-// Reader is the receiving end of a stream. It implements session.StreamReader.
+// Reader is the receiving end of a stream. It implements transport.StreamReader.
 type Reader struct {
 	mux    *Mux
 	number int

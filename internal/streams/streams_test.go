@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // end is a Mux whose peer is the test.
@@ -183,7 +183,7 @@ func TestNoCredit(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		w.Abort("enough")
-		if err := <-failed; !errors.Is(err, session.ErrStreamAborted) || !strings.Contains(err.Error(), "enough") {
+		if err := <-failed; !errors.Is(err, transport.ErrStreamAborted) || !strings.Contains(err.Error(), "enough") {
 			t.Error(err)
 		}
 		if b := e.Next(nil); !bytes.Equal(b, message(abort, 0, []byte("enough")...)) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/endpoint"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/internal/replication"
 )
 
 // flow contains the counts of one RPC on one channel, since the server started or between two
@@ -135,7 +135,7 @@ type world struct {
 	AckBits   uint64 `json:"ack_bits"`
 }
 
-func newWorld(r *session.ReplicationStats) world {
+func newWorld(r *replication.Stats) world {
 	return world{
 		Name: r.Name, Players: r.Ready, Age: int(r.BaselineAge), Ticks: r.Ticks, Encodings: r.Encodings, Messages: r.Messages,
 		Updates: r.Updates, Acked: r.Acked, Unsent: r.Unsent, Resets: r.Resets, Bits: 8 * r.WireBytes(), AckBits: 8 * r.AckBytes,

@@ -12,7 +12,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/endpoint"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/internal/replication"
 )
 
 const (
@@ -370,9 +370,9 @@ func (t *tracked) row(world string) *row {
 }
 
 // step updates the worlds of a player.
-func (t *tracked) step(all []session.ReplicationStats) {
+func (t *tracked) step(all []replication.Stats) {
 	t.worlds = slices.DeleteFunc(t.worlds, func(w trackedWorld) bool {
-		return !slices.ContainsFunc(all, func(s session.ReplicationStats) bool { return s.Name == w.name })
+		return !slices.ContainsFunc(all, func(s replication.Stats) bool { return s.Name == w.name })
 	})
 	for i := range all {
 		s := &all[i]

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/uplinktest/check"
-	"github.com/uplink-rpc/uplink/session"
 )
 
 // TestSeconds compares the ring of a player's seconds with a slice of all of them.
@@ -119,15 +119,15 @@ func TestManyPlayers(t *testing.T) {
 // one of them.
 func TestRowOfWorlds(t *testing.T) {
 	var k tracked
-	stats := func(name string, n uint64) session.ReplicationStats {
-		s := session.ReplicationStats{Name: name, TickHz: 20, Ready: 1, Messages: 20 * n, Bytes: 1000 * n, Keyframes: 2 * n, Sharing: 60 * n, Objects: 50, AckAge: 4, BaselineAge: 3}
+	stats := func(name string, n uint64) replication.Stats {
+		s := replication.Stats{Name: name, TickHz: 20, Ready: 1, Messages: 20 * n, Bytes: 1000 * n, Keyframes: 2 * n, Sharing: 60 * n, Objects: 50, AckAge: 4, BaselineAge: 3}
 		if name == "state" {
 			s.TickHz, s.Sharing, s.Keyframes, s.Waiting, s.BaselineAge = 60, 20*n, 0, 7, 6
 		}
 		return s
 	}
 	for n := range uint64(15) {
-		k.step([]session.ReplicationStats{stats("seen", n), stats("state", n)})
+		k.step([]replication.Stats{stats("seen", n), stats("state", n)})
 		k.add(second{sent: 5000})
 	}
 	for world, want := range map[string]row{

@@ -12,7 +12,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/examples/cubes/world"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/statesync"
 )
 
@@ -157,12 +157,12 @@ func (w *view[V]) get() (v V, ok bool) {
 
 // traffic is the traffic of a world since newTraffic.
 type traffic struct {
-	stats            func() session.ReplicationStats
+	stats            func() replication.Stats
 	bytes, datagrams uint64 // before newTraffic
 	over             bool
 }
 
-func newTraffic(stats func() session.ReplicationStats) traffic {
+func newTraffic(stats func() replication.Stats) traffic {
 	st := stats()
 	return traffic{stats: stats, bytes: st.WireBytes(), datagrams: st.Datagrams}
 }

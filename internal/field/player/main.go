@@ -22,7 +22,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/interpolate"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // move is the argument of the calls: a position on a circle, the number of the player, and the
@@ -283,24 +283,24 @@ func (p *player) finish(ended <-chan struct{}) {
 	}
 }
 
-func (p *player) event(e session.Event) {
+func (p *player) event(e client.Event) {
 	switch {
 	case e.Mismatch != nil:
 		p.differ("mismatch: %v", e.Mismatch)
 	case e.TickRate != 0:
 		fmt.Printf("tick rate %.2f\n", e.TickRate)
-	case e.State == session.Connected && e.New:
+	case e.State == client.Connected && e.New:
 		fmt.Println("connected")
 	case e.Err != nil:
 		fmt.Printf("%v: %v\n", e.State, e.Err)
-	case e.State == session.Connected:
+	case e.State == client.Connected:
 		fmt.Println("continues")
 	default:
 		fmt.Println(e.State)
 	}
 }
 
-func (p *player) quality(q session.Quality) {
+func (p *player) quality(q client.Quality) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.path = q.PathSize
@@ -320,7 +320,7 @@ func (p *player) message(b []byte) {
 	}
 }
 
-func (p *player) stream(r session.StreamReader) {
+func (p *player) stream(r transport.StreamReader) {
 	n := 0
 	buf, text := make([]byte, 4096), ""
 	for {

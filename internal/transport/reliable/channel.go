@@ -18,7 +18,7 @@ import (
 
 	kcp "github.com/xtaci/kcp-go/v5"
 
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 const (
@@ -46,7 +46,7 @@ const (
 var (
 	ErrEmpty     = errors.New("transport: a reliable message has at least one byte")
 	ErrTooLarge  = errors.New("message too large")
-	ErrBacklog   = session.ErrBacklog
+	ErrBacklog   = transport.ErrBacklog
 	ErrMalformed = errors.New("transport: malformed reliable segments")
 )
 

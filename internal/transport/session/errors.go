@@ -11,26 +11,26 @@ import (
 	"github.com/uplink-rpc/uplink/internal/transport/reliable"
 	"github.com/uplink-rpc/uplink/internal/transport/seal"
 	"github.com/uplink-rpc/uplink/internal/transport/wire"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // Reasons why a session ended or was not established.
 var (
-	ErrQuit           = session.ErrQuit
-	ErrKicked         = session.ErrKicked
-	ErrTimeout        = session.ErrTimeout
-	ErrUnknown        = session.ErrUnknown
-	ErrShutdown       = session.ErrShutdown
-	ErrReplaced       = session.ErrReplaced
-	ErrProtocol       = session.ErrProtocol
+	ErrQuit           = transport.ErrQuit
+	ErrKicked         = transport.ErrKicked
+	ErrTimeout        = transport.ErrTimeout
+	ErrUnknown        = transport.ErrUnknown
+	ErrShutdown       = transport.ErrShutdown
+	ErrReplaced       = transport.ErrReplaced
+	ErrProtocol       = transport.ErrProtocol
 	ErrUnacknowledged = fmt.Errorf("%w: a reliable segment was sent %d times without an acknowledgement", ErrTimeout, reliable.MaxTransmissions)
 
-	ErrNoServer   = session.ErrNoServer
-	ErrVersion    = session.ErrVersion
-	ErrServerFull = session.ErrServerFull
-	ErrServerBusy = session.ErrServerBusy
-	ErrNoSuite    = session.ErrNoSuite
+	ErrNoServer   = transport.ErrNoServer
+	ErrVersion    = transport.ErrVersion
+	ErrServerFull = transport.ErrServerFull
+	ErrServerBusy = transport.ErrServerBusy
+	ErrNoSuite    = transport.ErrNoSuite
 )
 
 // ErrOvertaken means that another connection attempt received an answer first.
@@ -54,7 +54,7 @@ var closeErrors = []struct {
 	{wire.CloseShutdown, ErrShutdown},
 	{wire.CloseReplaced, ErrReplaced},
 	{wire.CloseProtocol, ErrProtocol},
-	{wire.CloseLimit, session.ErrLimit},
+	{wire.CloseLimit, transport.ErrLimit},
 	{wire.CloseBusy, ErrServerBusy},
 }
 
@@ -88,7 +88,7 @@ func GrantError(g wire.Grant, offered uint8) error {
 		return token.ErrWrongServer
 	case wire.ServerFull:
 		if g.Detail == 0 {
-			return session.ErrDraining
+			return transport.ErrDraining
 		}
 		return fmt.Errorf("%w: it has its maximum of %d players", ErrServerFull, g.Detail)
 	case wire.NoSuite:

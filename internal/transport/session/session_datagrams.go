@@ -276,7 +276,7 @@ func (s *Session) SendRaw(k wire.Kind, body []byte) error {
 const closeCopies = 3 // several copies, because a close is not acknowledged
 
 // Close notifies the peer of a cause if the session is [Open], and makes it [Closed] with that
-// cause and text. The cause wraps one of the errors of package session, which the peer gets too,
+// cause and text. The cause wraps one of the errors of package transport, which the peer gets too,
 // with the text. Unacknowledged reliable messages may be lost. It has no effect on a Closed
 // session.
 func (s *Session) Close(cause error, text string) {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/internal/transport/seal"
 	"github.com/uplink-rpc/uplink/internal/transport/wire"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 func TestHandshake(t *testing.T) {
@@ -156,7 +156,7 @@ func TestGrantCodes(t *testing.T) {
 	for code, want := range map[wire.Code]error{
 		wire.TokenExpired: token.ErrExpired, wire.TokenUsed: token.ErrUsed, wire.TokenRefused: token.ErrWrongKey,
 		wire.TokenServer: token.ErrWrongServer, wire.TokenStale: token.ErrStale,
-		wire.ServerFull: session.ErrDraining, // with a maximum of 0 players
+		wire.ServerFull: transport.ErrDraining, // with a maximum of 0 players
 		wire.NoSuite:    ErrNoSuite, wire.Granted: ErrNoSuite,
 	} {
 		inPair(t, func(t *testing.T, p *pair) {
@@ -444,7 +444,7 @@ func TestDuplicateAndLate(t *testing.T) {
 
 // TestServerCloses checks that both ends have the same reason if the server closes a session.
 func TestServerCloses(t *testing.T) {
-	for _, cause := range []error{ErrKicked, ErrShutdown, ErrReplaced, ErrProtocol, session.ErrLimit, ErrServerBusy} {
+	for _, cause := range []error{ErrKicked, ErrShutdown, ErrReplaced, ErrProtocol, transport.ErrLimit, ErrServerBusy} {
 		inOpenPair(t, func(t *testing.T, p *pair) {
 			p.server.s.Close(cause, "text")
 			p.run(oneWay)

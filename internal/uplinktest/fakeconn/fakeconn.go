@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/endpoint"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -34,10 +33,10 @@ func (c *Conn) Send(b []byte) error {
 	return nil
 }
 
-// SendReliable stores a message, or returns session.ErrBacklog.
+// SendReliable stores a message, or returns transport.ErrBacklog.
 func (c *Conn) SendReliable(b []byte) error {
 	if c.Full {
-		return session.ErrBacklog
+		return transport.ErrBacklog
 	}
 	return c.Send(b)
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 var echo = flag.String("echo", "../../build/gcc/examples/uplink_echo", "client that checks calls of the server and sends streams back")
@@ -45,7 +45,7 @@ func TestServerCalls(t *testing.T) {
 		Joined: func(p *ds.Player) {
 			go func() { played <- callClient(ctx, p, n, sent) }()
 		},
-		Hooks: ds.Hooks{OnStream: func(_ *ds.Player, r session.StreamReader) {
+		Hooks: ds.Hooks{OnStream: func(_ *ds.Player, r transport.StreamReader) {
 			b, _ := io.ReadAll(r)
 			back <- b
 		}},

@@ -14,8 +14,8 @@ import (
 
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
+	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
@@ -98,7 +98,7 @@ func TestHandover(t *testing.T) {
 		}
 		failed := 0
 		for _, err := range append(f.outcomes, f.left...) {
-			if err != nil && !errors.Is(err, session.ErrHandedOver) {
+			if err != nil && !errors.Is(err, transport.ErrHandedOver) {
 				failed++
 				t.Log(err)
 			}
@@ -182,7 +182,7 @@ func TestHandoverStays(t *testing.T) {
 			status, reason := g.outcome()
 			t.Logf("%s: %s", target.Addrs[0], reason)
 			f.mu.Lock()
-			if status != 2 || len(f.outcomes) != i+1 || !errors.Is(f.outcomes[i], session.ErrHandover) {
+			if status != 2 || len(f.outcomes) != i+1 || !errors.Is(f.outcomes[i], transport.ErrHandover) {
 				t.Errorf("status %d, %v", status, f.outcomes)
 			}
 			f.mu.Unlock()

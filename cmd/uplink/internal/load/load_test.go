@@ -26,7 +26,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -162,7 +161,7 @@ func TestThrownOut(t *testing.T) {
 			}
 		}
 		report, err := Run(t.Context(), traces(), options(network, 2), ignore)
-		if err == nil || !errors.Is(err, session.ErrKicked) || !strings.Contains(err.Error(), "threw 1 of 2 players out") {
+		if err == nil || !errors.Is(err, transport.ErrKicked) || !strings.Contains(err.Error(), "threw 1 of 2 players out") {
 			t.Errorf("%v", err)
 		}
 		if p := report.Players; p.Ended != 1 || p.Connected != 1 || p.Reconnecting != 0 {
@@ -175,7 +174,7 @@ func TestFull(t *testing.T) {
 	inBubble(t, 0, func(t *testing.T, network *uplinktest.Network) {
 		serve(t, network, ds.Config{MaxPlayers: 3})
 		report, err := Run(t.Context(), traces(), options(network, 5), ignore)
-		if !errors.Is(err, session.ErrServerFull) || !strings.HasPrefix(err.Error(), "2 of 5 players could not connect: ") {
+		if !errors.Is(err, transport.ErrServerFull) || !strings.HasPrefix(err.Error(), "2 of 5 players could not connect: ") {
 			t.Errorf("%v", err)
 		}
 		if p := report.Players; p.Connected != 3 || p.Failed != 2 {
@@ -345,7 +344,7 @@ func (l *loopback) WriteTo(p []byte, _ netip.AddrPort) (int, error) {
 
 func (l *loopback) ReadFrom(p []byte) (int, netip.AddrPort, error) {
 	if len(l.waiting) == 0 {
-		return 0, netip.AddrPort{}, session.ErrTimeout // any error
+		return 0, netip.AddrPort{}, transport.ErrTimeout // any error
 	}
 	n := copy(p, l.waiting[0])
 	l.waiting = l.waiting[1:]

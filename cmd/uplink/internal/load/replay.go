@@ -16,7 +16,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/internal/trace"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 	"github.com/uplink-rpc/uplink/transport/simnet"
@@ -153,7 +152,7 @@ func (r *replay) verdict() error {
 		errs = append(errs, fmt.Errorf("%d of %d players could not connect: %w", failed, r.options.Players, cause))
 	}
 	switch ended, cause := r.Ended(); {
-	case errors.Is(cause, session.ErrKicked):
+	case errors.Is(cause, transport.ErrKicked):
 		errs = append(errs, fmt.Errorf("the server threw %d of %d players out: %w", ended, r.options.Players, cause))
 	case cause != nil:
 		errs = append(errs, fmt.Errorf("%d of %d players stopped: %w", ended, r.options.Players, cause))

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/uplink-rpc/uplink/ds"
-	"github.com/uplink-rpc/uplink/session"
+	"github.com/uplink-rpc/uplink/transport"
 )
 
 // Notice contains the arguments of the server call Notice, which every player receives once per
@@ -124,7 +124,7 @@ func (g *Playground) notify(tick uint64) {
 }
 
 // read reads a stream of a player and answers with its size.
-func (g *Playground) read(p *ds.Player, s session.StreamReader) {
+func (g *Playground) read(p *ds.Player, s transport.StreamReader) {
 	n, err := io.Copy(io.Discard, io.LimitReader(s, maxRead))
 	if g.check("read a stream", p, err) {
 		g.check("answer", p, p.SendReliable(fmt.Appendf(nil, "stream %q: %d bytes", s.Name(), n)))

@@ -12,7 +12,6 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/sleep"
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -147,7 +146,7 @@ const (
 func sendReliable(ctx context.Context, conn *endpoint.Conn, b []byte) error {
 	for {
 		err := conn.SendReliable(b)
-		if !errors.Is(err, session.ErrBacklog) {
+		if !errors.Is(err, transport.ErrBacklog) {
 			return err
 		}
 		if err := sleep.For(ctx, soon); err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/schema"
 	"github.com/uplink-rpc/uplink/internal/snapshot"
-	"github.com/uplink-rpc/uplink/session"
 )
 
 // Options configure a playback.
@@ -234,7 +233,7 @@ func (w *world) Show()                       {}
 func (w *world) Deliver()                    {}
 func (w *world) End()                        {}
 func (w *world) Game(uint64, []byte)         {}
-func (w *world) Receive(message []byte, _ replication.Processed, _ time.Time, _ bool, st *session.ReplicationStats) (uint64, bool, error) {
+func (w *world) Receive(message []byte, _ replication.Processed, _ time.Time, _ bool, st *replication.Stats) (uint64, bool, error) {
 	p := w.playback
 	tick, set, err := w.decoder.Decode(message)
 	if err != nil {

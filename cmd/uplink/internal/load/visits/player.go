@@ -15,7 +15,6 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
 	"github.com/uplink-rpc/uplink/fleet"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/token"
 )
 
@@ -136,7 +135,7 @@ func (p *player) message(m []byte) {
 	p.received[visit] = extend(p.received[visit], n)
 }
 
-func (p *player) event(e session.Event) {
+func (p *player) event(e client.Event) {
 	if e.New {
 		p.mu.Lock()
 		p.assigned = netip.AddrPort{}

@@ -13,7 +13,6 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
 	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/fleet"
-	"github.com/uplink-rpc/uplink/session"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -144,7 +143,7 @@ func (s *Server) handedOver(p *ds.Player, err error) {
 	switch {
 	case err == nil:
 		s.count.Completed++
-	case errors.Is(err, session.ErrHandover):
+	case errors.Is(err, transport.ErrHandover):
 		s.count.Failed++
 	default:
 		s.count.Ended++
