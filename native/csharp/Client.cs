@@ -1,4 +1,4 @@
-// The client of an uplink server for C#, which calls a shared library built with UPLINK_CLIENT.
+// The client of an uplink server for C#, which calls a shared library built with UPLINK_CRYPTO.
 // include/uplink/client.hpp states units, ranges and limits.
 using System;
 using System.Collections.Generic;
@@ -85,6 +85,8 @@ namespace Uplink
     public struct ClientConfig
     {
         internal uint structSize;
+        /// <summary>An uplink_crypto of the program, which outlives the client; zero: that of the library.</summary>
+        public IntPtr Crypto;
         public ulong Timeout;
         internal UIntPtr eventBytes, datagramBytes;
         public int Offered, Bindings, Handlers, ReliableQueue, Streams, StreamRate, Worlds;
@@ -143,6 +145,7 @@ namespace Uplink
         [DllImport(Native.Library)] internal static extern int uplink_client_abort_stream(UplinkClient c, uint stream, byte[] reason);
         [DllImport(Native.Library)] internal static extern int uplink_client_stop_stream(UplinkClient c, uint stream);
         [DllImport(Native.Library)] internal static extern void uplink_client_stats(UplinkClient c, ref Stats s);
+        [DllImport(Native.Library)] internal static extern IntPtr uplink_library_crypto();
         [DllImport(Native.Library)] internal static extern ulong uplink_now();
         [DllImport(Native.Library)] internal static extern int uplink_socket_create(IntPtr a, out IntPtr socket);
         [DllImport(Native.Library)] internal static extern void uplink_socket_destroy(IntPtr s);
@@ -150,7 +153,7 @@ namespace Uplink
         [DllImport(Native.Library)] internal static extern void uplink_socket_run(NativeSocket s, UplinkClient c);
         [DllImport(Native.Library)] internal static extern void uplink_socket_wait(NativeSocket s, ulong ns);
         [DllImport(Native.Library)]
-        internal static extern int uplink_issue_token(byte[] key, ulong clientId, ulong issued, byte[] address, [Out] byte[] to, UIntPtr capacity);
+        internal static extern int uplink_issue_token(IntPtr crypto, byte[] key, ulong clientId, ulong issued, byte[] address, [Out] byte[] to, UIntPtr capacity);
     }
 
     /// A UDP socket, and during handovers one for each server.
@@ -182,6 +185,7 @@ namespace Uplink
             using (var texts = new Texts())
             {
                 config.structSize = Layout<ClientConfig>.Size;
+                if (config.Crypto == IntPtr.Zero) config.Crypto = NativeClient.uplink_library_crypto();
                 config.server = texts.Add(server.ToString());
                 UplinkException.Check(NativeClient.uplink_client_create(IntPtr.Zero, ref config, out pointer), "client");
             }
@@ -363,7 +367,7 @@ namespace Uplink
         {
             var text = new byte[779];
             ulong issued = (ulong)(DateTime.UtcNow - new DateTime(1970, 1, 1, 0, 0, 0, DateTimeKind.Utc)).TotalMilliseconds;
-            UplinkException.Check(NativeClient.uplink_issue_token(key == null ? null : Native.Text(key), clientId, issued, Native.Text(server.ToString()), text, Native.Size(text.Length)), "token");
+            UplinkException.Check(NativeClient.uplink_issue_token(NativeClient.uplink_library_crypto(), key == null ? null : Native.Text(key), clientId, issued, Native.Text(server.ToString()), text, Native.Size(text.Length)), "token");
             return Encoding.ASCII.GetString(text, 0, Array.IndexOf(text, (byte)0));
         }
 

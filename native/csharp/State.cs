@@ -1,4 +1,4 @@
-// State synchronization for C#, which calls a shared library built with UPLINK_CLIENT. It needs Worlds.cs.
+// State synchronization for C#, which calls a shared library built with UPLINK_CRYPTO. It needs Worlds.cs.
 // include/uplink/state.hpp and state_world.hpp state units, ranges and limits.
 using System;
 using System.Collections.Generic;

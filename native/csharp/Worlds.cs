@@ -1,5 +1,5 @@
 // Worlds for C#: subscriptions of the client and their clock, and worlds as snapshots, with and without
-// areas. It calls a shared library built with UPLINK_CLIENT. The headers world.hpp, clock.hpp and
+// areas. It calls a shared library built with UPLINK_CRYPTO. The headers world.hpp, clock.hpp and
 // snapshot_world.hpp in include/uplink state units, ranges and how long results are valid.
 using System;
 using System.Runtime.InteropServices;

@@ -192,7 +192,7 @@ int run(int argc, char **argv) {
   check(parse_address(argv[2], &server), argv[2]);
   const uint64_t seconds = std::strtoull(argv[3], nullptr, 10);
   ClientConfig config;
-  config.crypto = sodium_crypto();
+  config.crypto = library_crypto();
   config.server = server;
   config.worlds = argc > 7 ? 1 : 0;
   Client *client = nullptr;

@@ -176,7 +176,7 @@ struct Player {
     InterpolatorConfig interpolation;
     schemas();
     if (over) return;
-    config.crypto = sodium_crypto();
+    config.crypto = library_crypto();
     config.server = addresses[0];
     config.handlers = 1;
     config.worlds = 1;

@@ -14,8 +14,8 @@ namespace {
 void parse(Bytes b) {
   DatagramHeader h;
   if (parse_header(b, &h)) {
-    fuzz::check(h.size <= b.size && h.size <= max_header, "size of a header");
-    uint8_t again[max_header];
+    fuzz::check(h.size <= b.size && h.size <= max_datagram_header, "size of a header");
+    uint8_t again[max_datagram_header];
     const size_t n = format_header(again, h.form == Form::extended, h.kind, h.connection, h.low);
     fuzz::check(n == h.size && equal({again, n}, {b.data, n}), "header");
   }
@@ -34,7 +34,7 @@ void parse(Bytes b) {
 void connect(Bytes b) {
   static const std::string token = support::load("vectors/datagrams.json")["session"]["token"];
   ClientConfig c;
-  c.crypto = sodium_crypto();
+  c.crypto = library_crypto();
   Client *client = nullptr;
   fuzz::check(Client::create({}, c, &client) == Error::ok, "create");
   uint64_t now = 1000000000;

@@ -65,7 +65,7 @@ Schema *ball() {
 void receive(const uint8_t *data, size_t size, bool standby) {
   static Schema *const schema = move(), *const object = ball();
   ClientConfig c;
-  c.crypto = sodium_crypto();
+  c.crypto = library_crypto();
   c.streams = true;
   c.worlds = 1;
   c.handlers = 1;

@@ -31,6 +31,10 @@ struct Address {
   uint16_t port = 0;
 };
 
+// parse_address parses an IPv4 address with a port, such as 127.0.0.1:7777, or an IPv6 address in
+// brackets with one. Names are not resolved. Error::invalid: it is neither.
+Error parse_address(const char *text, Address *a);
+
 // IssuerKey issues connect tokens. Backends, tests and tools have one, but a game's client must
 // not.
 struct IssuerKey {
@@ -61,7 +65,7 @@ constexpr size_t token_text = 779;
 Error issue_token(const Crypto &c, const IssuerKey &key, const Claims &claims, char *text, size_t capacity);
 
 struct ClientConfig {
-  Crypto crypto;             // sodium_crypto()
+  Crypto crypto;             // such as library_crypto()
   uint8_t offered = 0;       // suites that the client offers, bit i for suite i; 0: all but none
   uint64_t timeout = 0;      // ns without a datagram that end a session; 0: 15 s; at least 2 s
   uint16_t bindings = 8;     // RPCs that can be bound, 1 to 256

@@ -39,8 +39,9 @@ struct Crypto {
                      const uint8_t *block) = nullptr;
 };
 
-// sodium_crypto returns the functions of libsodium. With the CMake option UPLINK_OPENSSL it
-// includes AES from OpenSSL's libcrypto, which allocates memory with malloc in each call.
-Crypto sodium_crypto();
+// library_crypto returns the functions of the library for which uplink_crypto was built: libsodium or Mbed
+// TLS. Those of Mbed TLS have AES; those of libsodium have it with the CMake option UPLINK_OPENSSL, by
+// OpenSSL's libcrypto. AES of OpenSSL and X25519 of Mbed TLS allocate memory by malloc for each call.
+Crypto library_crypto();
 
 } // namespace uplink

@@ -21,9 +21,9 @@ class SnapshotDecoder {
 public:
   // create returns a decoder of objects of a type, which must outlive it. initial is the coded
   // initial state of the world; it has no bytes if the state is empty. A payload with more than
-  // max_objects objects is dropped. Error::malformed: initial is no initial state of the type.
+  // most_objects objects is dropped. Error::malformed: initial is no initial state of the type.
   static Error create(const Allocator &a, const ObjectType &t, Bytes initial, SnapshotDecoder **out,
-                      size_t max_objects = uplink::max_objects);
+                      size_t most_objects = uplink::max_objects);
   static void destroy(SnapshotDecoder *d);
 
   // decode decodes a payload. The objects are valid until the next call. Error::malformed,
@@ -44,9 +44,9 @@ protected:
 class AreaDecoder {
 public:
   // create returns a decoder of a world with these types of objects, 1 to 16, which must outlive it. A
-  // message that shows more than max_objects objects of all types together is dropped.
+  // message that shows more than most_objects objects of all types together is dropped.
   static Error create(const Allocator &a, const ObjectType *const *types, size_t n, AreaDecoder **out,
-                      size_t max_objects = 16 * uplink::max_objects);
+                      size_t most_objects = 16 * uplink::max_objects);
   static void destroy(AreaDecoder *d);
 
   // decode decodes a message. Errors are those of SnapshotDecoder::decode.

@@ -5,10 +5,6 @@
 
 namespace uplink {
 
-// parse_address parses an IPv4 address with a port, such as 127.0.0.1:7777, or an IPv6 address in
-// brackets with a port. Names are not resolved. Error::invalid: text is no such address.
-Error parse_address(const char *text, Address *a);
-
 // now returns the time of a monotonic clock in ns. wall_now returns the time since 1970-01-01 00:00
 // UTC in ms.
 uint64_t now();

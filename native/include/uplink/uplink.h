@@ -16,11 +16,14 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(UPLINK_SHARED) && defined(_WIN32)
+/* UPLINK_SHARED: the program links the shared library. UPLINK_BUILDING: this is compiled for it. */
+#if defined(UPLINK_SHARED) && defined(_WIN32) && defined(UPLINK_BUILDING)
 #define UPLINK_API __declspec(dllexport)
+#elif defined(UPLINK_SHARED) && defined(_WIN32)
+#define UPLINK_API __declspec(dllimport)
 #elif defined(__EMSCRIPTEN__)
 #define UPLINK_API __attribute__((used, visibility("default"))) /* exported to JavaScript */
-#elif defined(__GNUC__)
+#elif defined(__GNUC__) && !defined(_WIN32)
 #define UPLINK_API __attribute__((visibility("default")))
 #else
 #define UPLINK_API
@@ -209,23 +212,53 @@ UPLINK_API void uplink_decoder_ask_reset(uplink_decoder *d);
 /* uplink_rpc_of returns the number of the RPC of a payload, or -1 if it has no valid header. */
 UPLINK_API int32_t uplink_rpc_of(const uint8_t *payload, size_t n);
 
+/* Cryptographic functions, which a client uses. */
+
+typedef struct uplink_bytes {
+  const uint8_t *data;
+  size_t size;
+} uplink_bytes;
+
+/* uplink_crypto are the functions of crypto.hpp, which has their sizes. Results are 1, or 0 after a failure.
+ * Those of AES are null without it. */
+typedef struct uplink_crypto {
+  uint32_t struct_size;
+  void *context;
+  int32_t (*x25519)(void *context, uint8_t *out, const uint8_t *private_key, const uint8_t *public_key);
+  void (*chacha20)(void *context, uint8_t *data, size_t size, const uint8_t *key, const uint8_t *nonce,
+                   uint32_t block);
+  void (*poly1305)(void *context, uint8_t *tag, const uint8_t *key, const uplink_bytes *parts, size_t n);
+  void (*sha256)(void *context, uint8_t *hash, const uplink_bytes *parts, size_t n);
+  int32_t (*random)(void *context, uint8_t *out, size_t size);
+  int32_t (*aes128_gcm_seal)(void *context, uint8_t *data, size_t size, uint8_t *tag, const uint8_t *key,
+                             const uint8_t *nonce, uplink_bytes associated);
+  int32_t (*aes128_gcm_open)(void *context, uint8_t *data, size_t size, const uint8_t *tag,
+                             const uint8_t *key, const uint8_t *nonce, uplink_bytes associated);
+  int32_t (*aes128_ctr)(void *context, uint8_t *data, size_t size, const uint8_t *key, const uint8_t *block);
+} uplink_crypto;
+
+/* uplink_library_crypto returns the functions of libsodium or Mbed TLS, for which the library was built, or
+ * null if it was built without: then the program has its own. */
+UPLINK_API const uplink_crypto *uplink_library_crypto(void);
+
 /* The client. Times are nanoseconds of a monotonic clock. */
 
 typedef struct uplink_client uplink_client;
 
-/* Zeros mean the defaults. The cryptographic functions are those of libsodium. */
+/* Zeros mean the defaults, but for crypto, which is required. */
 typedef struct uplink_client_config {
   uint32_t struct_size;
-  uint64_t timeout;       /* ns; default 15 s */
-  size_t event_bytes;     /* default 18,944 */
-  size_t datagram_bytes;  /* default 3,072 */
-  int32_t offered;        /* suites that the client offers, bit i for suite i */
-  int32_t bindings;       /* default 8 */
-  int32_t handlers;       /* RPCs that the server can call */
-  int32_t reliable_queue; /* maximum size of waiting reliable data in bytes; default 262,144 */
-  int32_t streams;        /* 0 or 1 */
-  int32_t stream_rate;    /* bytes a second; default 262,144 */
-  int32_t worlds;         /* maximum number of subscriptions to worlds */
+  const uplink_crypto *crypto; /* such as uplink_library_crypto(); it must outlive the client */
+  uint64_t timeout;            /* ns; default 15 s */
+  size_t event_bytes;          /* default 18,944 */
+  size_t datagram_bytes;       /* default 3,072 */
+  int32_t offered;             /* suites that the client offers, bit i for suite i */
+  int32_t bindings;            /* default 8 */
+  int32_t handlers;            /* RPCs that the server can call */
+  int32_t reliable_queue;      /* maximum size of waiting reliable data in bytes; default 262,144 */
+  int32_t streams;             /* 0 or 1 */
+  int32_t stream_rate;         /* bytes a second; default 262,144 */
+  int32_t worlds;              /* maximum number of subscriptions to worlds */
   /* The server may hand the client over to public addresses. Loopback, private and link-local addresses
    * are accepted only if the server itself has an address of the same kind, or if local_handovers is 1.
    * server is the address of the server of uplink_client_connect, such as 127.0.0.1:7777, or null. */
@@ -393,8 +426,8 @@ UPLINK_API void uplink_socket_wait(uplink_socket *s, uint64_t ns);
  * key; null means the development key, which servers accept on loopback addresses. address is that of
  * the server with a port. It is for tests and tools: a game's client gets its token from a backend. */
 #define UPLINK_TOKEN_TEXT 779
-UPLINK_API uplink_error uplink_issue_token(const char *key, uint64_t client_id, uint64_t issued,
-                                           const char *address, char *to, size_t capacity);
+UPLINK_API uplink_error uplink_issue_token(const uplink_crypto *crypto, const char *key, uint64_t client_id,
+                                           uint64_t issued, const char *address, char *to, size_t capacity);
 
 #ifdef __cplusplus
 }

@@ -74,6 +74,8 @@ UPLINK_HANDLE(uplink_input_history, HeldHistory, false, false)
 UPLINK_HANDLE(uplink_world, ClientWorld, false, true)
 #undef UPLINK_HANDLE
 
+static_assert(sizeof(uplink_bytes) == sizeof(Bytes), "bytes are those of base.hpp");
+
 inline uplink_error code(Error e) {
   return static_cast<uplink_error>(e);
 }

@@ -36,7 +36,7 @@ private:
 class Packer {
 public:
   explicit Packer(Buffer b) : w_(b) {}
-  Writer &writer() { return w_; }
+  ByteWriter &writer() { return w_; }
   void array(size_t n);
   void integer(uint64_t v); // in the fewest bytes
   void fixed(uint8_t type, uint64_t v, size_t bytes);
@@ -44,7 +44,7 @@ public:
   void string(Bytes s);
 
 private:
-  Writer w_;
+  ByteWriter w_;
 };
 
 struct BindRequest {

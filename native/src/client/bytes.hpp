@@ -80,10 +80,10 @@ private:
   bool ok_ = true;
 };
 
-// Writer writes to a buffer. Beyond its end, ok is false and nothing is written.
-class Writer {
+// ByteWriter writes to a buffer. Beyond its end, ok is false and nothing is written.
+class ByteWriter {
 public:
-  explicit Writer(Buffer b) : b_(b) {}
+  explicit ByteWriter(Buffer b) : b_(b) {}
   bool ok() const { return ok_; }
   size_t size() const { return at_; }
   uint8_t *bytes(size_t n) {

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "uplink/client.hpp"
-#include "uplink/socket.hpp"
 
 using namespace uplink::detail::c_api;
 
@@ -25,10 +24,52 @@ bool address_of(const uplink_address &server, uplink::Address *a) {
   return true;
 }
 
+const uplink_crypto *host(void *context) {
+  return static_cast<const uplink_crypto *>(context);
+}
+
+// crypto_of sets the functions of the C++ interface to call those of a program, with the table as context. It
+// reports whether the required ones are there.
+bool crypto_of(const uplink_crypto *c, uplink::Crypto *to) {
+  uplink_crypto own;
+  if (c == nullptr || !load(c, &own) || own.x25519 == nullptr || own.chacha20 == nullptr ||
+      own.poly1305 == nullptr || own.sha256 == nullptr || own.random == nullptr)
+    return false;
+  to->context = const_cast<uplink_crypto *>(c);
+  to->x25519 = [](void *h, uint8_t *out, const uint8_t *private_key, const uint8_t *public_key) {
+    return host(h)->x25519(host(h)->context, out, private_key, public_key) != 0;
+  };
+  to->chacha20 = [](void *h, uint8_t *data, size_t size, const uint8_t *key, const uint8_t *nonce,
+                    uint32_t block) { host(h)->chacha20(host(h)->context, data, size, key, nonce, block); };
+  to->poly1305 = [](void *h, uint8_t *tag, const uint8_t *key, const uplink::Bytes *parts, size_t n) {
+    host(h)->poly1305(host(h)->context, tag, key, as<const uplink_bytes>(parts), n);
+  };
+  to->sha256 = [](void *h, uint8_t *hash, const uplink::Bytes *parts, size_t n) {
+    host(h)->sha256(host(h)->context, hash, as<const uplink_bytes>(parts), n);
+  };
+  to->random = [](void *h, uint8_t *out, size_t size) {
+    return host(h)->random(host(h)->context, out, size) != 0;
+  };
+  if (own.aes128_gcm_seal == nullptr || own.aes128_gcm_open == nullptr || own.aes128_ctr == nullptr)
+    return true;
+  to->aes128_gcm_seal = [](void *h, uint8_t *data, size_t size, uint8_t *tag, const uint8_t *key,
+                           const uint8_t *nonce, uplink::Bytes a) {
+    return host(h)->aes128_gcm_seal(host(h)->context, data, size, tag, key, nonce, {a.data, a.size}) != 0;
+  };
+  to->aes128_gcm_open = [](void *h, uint8_t *data, size_t size, const uint8_t *tag, const uint8_t *key,
+                           const uint8_t *nonce, uplink::Bytes a) {
+    return host(h)->aes128_gcm_open(host(h)->context, data, size, tag, key, nonce, {a.data, a.size}) != 0;
+  };
+  to->aes128_ctr = [](void *h, uint8_t *data, size_t size, const uint8_t *key, const uint8_t *block) {
+    return host(h)->aes128_ctr(host(h)->context, data, size, key, block) != 0;
+  };
+  return true;
+}
+
 bool config_of(const uplink_client_config *from, uplink::ClientConfig *to) {
   uplink_client_config c;
   if (!load(from, &c)) return false;
-  to->crypto = uplink::sodium_crypto();
+  if (!crypto_of(c.crypto, &to->crypto)) return false;
   to->timeout = c.timeout;
   to->event_bytes = c.event_bytes;
   to->datagram_bytes = c.datagram_bytes;
@@ -192,9 +233,10 @@ void uplink_client_stats(const uplink_client *c, uplink_stats *to) {
         to);
 }
 
-uplink_error uplink_issue_token(const char *key, uint64_t client_id, uint64_t issued, const char *address,
-                                char *to, size_t capacity) {
-  const uplink::Crypto crypto = uplink::sodium_crypto();
+uplink_error uplink_issue_token(const uplink_crypto *functions, const char *key, uint64_t client_id,
+                                uint64_t issued, const char *address, char *to, size_t capacity) {
+  uplink::Crypto crypto;
+  if (!crypto_of(functions, &crypto)) return UPLINK_INVALID;
   uplink::IssuerKey issuer;
   uplink::Error e =
       key == nullptr ? uplink::development_key(crypto, &issuer) : uplink::parse_key(crypto, key, &issuer);

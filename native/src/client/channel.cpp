@@ -7,7 +7,7 @@ namespace {
 
 enum Command : uint8_t { push = 81, ack = 82, window_probe = 83, window_size = 84 };
 constexpr size_t segment_header = 24;
-constexpr size_t max_bytes = 1173;
+constexpr size_t max_segments = 1173;
 constexpr uint8_t max_transmissions = 20;
 constexpr uint64_t flush_interval = 10;
 constexpr uint64_t full_budget = 32768, max_budget = 98304;
@@ -270,7 +270,7 @@ uint64_t Channel::next() const {
   return pending() ? flush_at_ : UINT64_MAX;
 }
 
-void Channel::segment(Writer *w, uint8_t cmd, uint32_t ts, uint32_t sn, size_t size) const {
+void Channel::segment(ByteWriter *w, uint8_t cmd, uint32_t ts, uint32_t sn, size_t size) const {
   w->little(conversation_, 4);
   w->little(cmd, 1);
   w->little(0, 1);
@@ -319,24 +319,24 @@ size_t Channel::output(uint8_t *to, uint64_t now) {
     begin_flush(now);
   }
   while (true) {
-    Writer w({to, max_bytes});
-    for (; acks_at_ < acks_n_ && w.size() + segment_header <= max_bytes; acks_at_++) {
+    ByteWriter w({to, max_segments});
+    for (; acks_at_ < acks_n_ && w.size() + segment_header <= max_segments; acks_at_++) {
       const Ack &a = acks_[acks_at_];
       if (difference(a.sn, rcv_nxt_) >= 0 || acks_at_ + 1 == acks_n_) segment(&w, ack, a.ts, a.sn);
     }
     if (acks_at_ == acks_n_) acks_n_ = acks_at_ = 0;
-    if (tell_window_ && w.size() + segment_header <= max_bytes) {
+    if (tell_window_ && w.size() + segment_header <= max_segments) {
       segment(&w, window_size, 0, 0);
       tell_window_ = false;
     }
-    if (ask_window_ && w.size() + segment_header <= max_bytes) {
+    if (ask_window_ && w.size() + segment_header <= max_segments) {
       segment(&w, window_probe, 0, 0);
       ask_window_ = false;
     }
     for (; cursor_ != nxt_; cursor_++) {
       if (!wanted(cursor_, now)) continue;
       Out &s = out(cursor_);
-      if (w.size() + segment_header + s.size > max_bytes) break;
+      if (w.size() + segment_header + s.size > max_segments) break;
       if (s.transmissions == 0) {
         s.first = now;
         s.timeout = rto_;

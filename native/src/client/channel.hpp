@@ -106,7 +106,7 @@ private:
   void measure(uint64_t rtt);
   void begin_flush(uint64_t now);
   bool wanted(uint32_t sn, uint64_t now);
-  void segment(Writer *w, uint8_t cmd, uint32_t ts, uint32_t sn, size_t size = 0) const;
+  void segment(ByteWriter *w, uint8_t cmd, uint32_t ts, uint32_t sn, size_t size = 0) const;
   uint16_t window() const { return static_cast<uint16_t>(window_segments - (rcv_nxt_ - deliver_)); }
   bool pay(size_t n, uint64_t now);
 

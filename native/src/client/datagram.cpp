@@ -65,7 +65,7 @@ void Window::accept(uint64_t number) {
 }
 
 size_t format_hello(uint8_t to[max_sent], const Hello &h) {
-  Writer w({to, max_sent});
+  ByteWriter w({to, max_sent});
   w.little(0x80, 1);
   w.little(4, 2);
   w.little(h.nonce, 8);
@@ -112,7 +112,7 @@ void format_heartbeat(uint8_t to[heartbeat_size], const Heartbeat &h) {
   to[11] = static_cast<uint8_t>((h.answer ? 1U : 0U) | static_cast<unsigned>(h.largest) << 1);
 }
 
-bool parse_part(Bytes body, Part *p) {
+bool parse_part(Bytes body, DatagramPart *p) {
   if (body.size <= part_header) return false;
   const auto v = static_cast<uint16_t>(load_little(body.data, 2));
   p->offset = v & 0x7ff;
@@ -124,7 +124,7 @@ bool parse_part(Bytes body, Part *p) {
          (p->index == 0) == (p->offset == 0);
 }
 
-size_t format_part(uint8_t *to, const Part &p) {
+size_t format_part(uint8_t *to, const DatagramPart &p) {
   const unsigned v = p.offset | static_cast<unsigned>(p.index) << 11 |
                      static_cast<unsigned>(p.count - 1) << 13 | (p.reliable ? 0x8000U : 0U);
   store_little(to, 2, v);

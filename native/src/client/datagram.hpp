@@ -13,7 +13,7 @@ constexpr size_t max_datagram = 1472;
 constexpr size_t max_sent = 1200;    // maximum size on ordinary paths
 constexpr size_t min_datagram = 548; // maximum size that every path carries
 constexpr size_t max_body = max_sent - 27;
-constexpr size_t max_header = 11;
+constexpr size_t max_datagram_header = 11;
 
 struct DatagramHeader {
   Form form = Form::brief;
@@ -87,8 +87,8 @@ constexpr size_t heartbeat_size = 12;
 bool parse_heartbeat(Bytes body, Heartbeat *h);
 void format_heartbeat(uint8_t to[heartbeat_size], const Heartbeat &h);
 
-// Part is a part of the body of a datagram of kind data or reliable.
-struct Part {
+// DatagramPart is a part of the body of a datagram of kind data or reliable.
+struct DatagramPart {
   bool reliable = false;
   uint8_t count = 0, index = 0;
   uint16_t offset = 0;
@@ -96,8 +96,8 @@ struct Part {
 };
 
 constexpr size_t part_header = 2;
-bool parse_part(Bytes body, Part *p);
+bool parse_part(Bytes body, DatagramPart *p);
 // format_part writes a part and returns its size.
-size_t format_part(uint8_t *to, const Part &p);
+size_t format_part(uint8_t *to, const DatagramPart &p);
 
 } // namespace uplink::detail::client

@@ -168,7 +168,7 @@ size_t Link::next_messages(Buffer to, uint64_t now) {
     copy(to.data, w + 2, size);
     at = 2 + size;
   } else {
-    Writer b(to);
+    ByteWriter b(to);
     b.little(0xe0 | (n - 2), 1);
     for (size_t i = 0, from = 0; i < n; i++) {
       const size_t one = static_cast<size_t>(load_little(w + from, 2));

@@ -4,7 +4,7 @@
 
 namespace uplink::detail::client {
 
-Assembly::Body *Assembly::find(uint64_t first, const Part &p) {
+Assembly::Body *Assembly::find(uint64_t first, const DatagramPart &p) {
   Body *to = nullptr;
   for (Body &b : bodies_) {
     if (b.count != 0 && b.first == first) return &b;
@@ -21,7 +21,7 @@ Assembly::Body *Assembly::find(uint64_t first, const Part &p) {
 }
 
 const Assembly::Body *Assembly::add(uint64_t number, Bytes part) {
-  Part p;
+  DatagramPart p;
   if (!parse_part(part, &p) || number < p.index) return nullptr;
   if (bodies_.size() == 0 && !bodies_.create(allocator_, max_bodies)) return nullptr;
   Body *b = find(number - p.index, p);
@@ -47,7 +47,7 @@ void Splitter::start(uint8_t kind, Bytes body, size_t room) {
 
 size_t Splitter::next(uint8_t *to) {
   const size_t end = size_t{size_} * (index_ + 1U) / count_;
-  Part p;
+  DatagramPart p;
   p.reliable = reliable_;
   p.count = count_;
   p.index = index_++;

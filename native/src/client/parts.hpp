@@ -29,7 +29,7 @@ public:
 private:
   static constexpr size_t max_bodies = 8; // maximum number of incomplete bodies
 
-  Body *find(uint64_t first, const Part &p);
+  Body *find(uint64_t first, const DatagramPart &p);
   Allocator allocator_;
   Array<Body> bodies_;
 };

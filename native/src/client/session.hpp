@@ -92,7 +92,7 @@ private:
   uint64_t interval() const;
   // around returns the size of the header and tag of the next datagram.
   size_t around(uint8_t kind) const {
-    return (long_ ? max_header : kind == data ? 2U : 3U) + sealer_.overhead();
+    return (long_ ? max_datagram_header : kind == data ? 2U : 3U) + sealer_.overhead();
   }
   size_t seal(uint8_t *to, uint8_t kind, Bytes body);
   size_t send_part(uint8_t *to, uint64_t now);

@@ -5,7 +5,7 @@
 namespace uplink::detail::client {
 namespace {
 
-enum Kind : uint8_t { open_kind, data_kind, end_kind, abort_kind, credit_kind, done_kind };
+enum ChunkKind : uint8_t { open_kind, data_kind, end_kind, abort_kind, credit_kind, done_kind };
 
 constexpr size_t max_data = 1146, max_stream_name = 128, max_reason = 256;
 
@@ -24,11 +24,12 @@ constexpr size_t segment_size = 1250; // size of a full segment with all headers
 // Bytes of the channel's queue that are reserved for messages other than data of the program.
 constexpr size_t spare_bytes = 2 * max_segment;
 
-constexpr char prefix[] = "uplink.", handover[] = "uplink.handover";
+constexpr char reserved_prefix[] = "uplink.", handover[] = "uplink.handover";
 constexpr size_t handover_size = sizeof(handover) - 1;
 
 bool reserved(Bytes name) {
-  return name.size >= sizeof(prefix) - 1 && std::memcmp(name.data, prefix, sizeof(prefix) - 1) == 0;
+  return name.size >= sizeof(reserved_prefix) - 1 &&
+         std::memcmp(name.data, reserved_prefix, sizeof(reserved_prefix) - 1) == 0;
 }
 
 } // namespace

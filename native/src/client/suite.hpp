@@ -29,7 +29,6 @@ bool chacha_open(const Crypto &c, uint8_t *data, size_t size, const uint8_t tag[
                  const uint8_t nonce[12], Bytes associated);
 
 constexpr uint8_t suites = 5;
-constexpr size_t max_tag = 16;
 
 size_t tag_size(uint8_t suite);
 // available reports whether the crypto functions of a suite are available.

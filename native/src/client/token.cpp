@@ -208,7 +208,7 @@ Error issue_token(const Crypto &c, const IssuerKey &key, const Claims &claims, c
   if (claims.n == 0 || claims.n > 8 || claims.user_data.size > 256 || claims.expires > max_time ||
       claims.expires <= claims.issued || claims.expires - claims.issued > 86400000)
     return Error::invalid;
-  detail::client::Writer w({plain, sizeof(plain)});
+  detail::client::ByteWriter w({plain, sizeof(plain)});
   w.little(claims.client_id, 8);
   w.little(claims.issued, 8);
   w.little(claims.expires, 8);
@@ -222,7 +222,7 @@ Error issue_token(const Crypto &c, const IssuerKey &key, const Claims &claims, c
   }
   w.little(0, 1);
   w.bytes(claims.user_data);
-  detail::client::Writer b({body, sizeof(body)});
+  detail::client::ByteWriter b({body, sizeof(body)});
   b.bytes({key.public_key, 32});
   b.little(claims.expires, 8);
   uint8_t *head = body + b.size();

@@ -6,9 +6,9 @@
 namespace uplink::detail::client {
 namespace {
 
-// If the messages stored before the switch exceed max_held bytes, further messages wait at the
+// If the messages stored before the switch exceed max_stored bytes, further messages wait at the
 // other server.
-constexpr size_t max_held = 262144;
+constexpr size_t max_stored = 262144;
 
 // request_wait returns the wait after the given number of requests to bind. A round-trip time of 0
 // means unknown.
@@ -68,7 +68,7 @@ void Core::deliver(Link &l, uint64_t now) {
   // A request to bind needs room for its answer.
   while (lives() && (n = l.reliable.next_size()) > 0 && events_.room() >= std::max(n, call) &&
          (l.role == Role::former || l.reliable.has_room(max_answer)) && !l.worlds.blocked() &&
-         l.held < max_held) {
+         l.held < max_stored) {
     uint8_t *m = events_.prepare(n);
     l.reliable.receive(m);
     if (!on_reliable(l, {m, n}, now)) violation(l, now);

@@ -145,7 +145,7 @@ bool DecoderImpl::decode_frames(Arrival &a, Bytes payload) {
   size_t from = h.size - (h.free_bits > 0 ? 1 : 0);
   RangeDecoder in;
   in.begin(payload.data + from, payload.size - from, h.free_bits);
-  Part p = s.part(a.n, h.distance, 1, views);
+  PayloadPart p = s.part(a.n, h.distance, 1, views);
   decode_count(p, in);
   if (in.failed() || (h.distance == 0 && p.count > static_cast<uint64_t>(a.n & 0xffff) + 1) ||
       (config.reliable && p.count > 1))

@@ -182,7 +182,7 @@ size_t EncoderImpl::code(const Attempt &a, uint8_t *to, size_t capacity, size_t 
   if (s.adaptive) {
     FrameView views[max_calls];
     for (size_t i = 0; i <= a.older; i++) views[i] = s.frames.at(a.newest - a.older + i);
-    Part p = s.part(a.newest, h.distance, a.older + 1, views);
+    PayloadPart p = s.part(a.newest, h.distance, a.older + 1, views);
     p.repeats = a.older >= held || a.newest - a.older < next_frame - held;
     RangeEncoder out;
     out.begin(to, h.size, capacity, h.free_bits);

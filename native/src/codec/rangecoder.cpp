@@ -10,7 +10,7 @@ void RangeEncoder::carry() {
   }
 }
 
-void RangeEncoder::emit() {
+void RangeEncoder::output() {
   carry();
   if (capacity_ - size_ >= 4) {
     for (size_t i = 0; i < 4; i++) out_[size_ + i] = static_cast<uint8_t>(low_ >> (56 - 8 * i));

@@ -60,9 +60,9 @@ private:
     over_ += low_ < x ? 1 : 0;
   }
   void renormalize() {
-    if (range_ >> 32 == 0) emit();
+    if (range_ >> 32 == 0) output();
   }
-  void emit();
+  void output();
   void carry();
   void write(uint8_t b) {
     if (size_ < capacity_)

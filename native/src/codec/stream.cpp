@@ -52,25 +52,25 @@ void Stream::learn_to(uint64_t sequence) {
   }
 }
 
-Part Stream::part(uint64_t newest, uint64_t distance, size_t count, const FrameView *views) const {
-  Part p;
+PayloadPart Stream::part(uint64_t last, uint64_t distance, size_t count, const FrameView *views) const {
+  PayloadPart p;
   p.model = &model;
   p.state = distance == 0 ? &initial : &state;
   p.prior = prior;
   p.frames = views;
   p.count = count;
-  p.newest = newest;
+  p.newest = last;
   p.distance = distance;
-  uint64_t first = newest + 1 - count;
+  uint64_t first = last + 1 - count;
   p.known.ring = const_cast<FrameRing *>(&frames);
-  p.known.top = newest;
+  p.known.top = last;
   p.known.payload = views;
   p.known.payload_first = first;
   p.known.gap_end = static_cast<int64_t>(first);
   if (distance != 0) {
-    p.known.baseline = static_cast<int64_t>(newest - distance);
+    p.known.baseline = static_cast<int64_t>(last - distance);
     uint64_t all = recent >= 64 ? UINT64_MAX : (UINT64_C(1) << recent) - 1;
-    p.known.mask = accepted.below(newest) & all & (UINT64_MAX << distance);
+    p.known.mask = accepted.below(last) & all & (UINT64_MAX << distance);
   }
   return p;
 }

@@ -43,7 +43,7 @@ struct Stream {
   // learn_to learns the accepted frames up to a sequence.
   void learn_to(uint64_t sequence);
   // part prepares the coded part of a payload with count frames, whose views are set.
-  Part part(uint64_t newest, uint64_t distance, size_t count, const FrameView *views) const;
+  PayloadPart part(uint64_t last, uint64_t distance, size_t count, const FrameView *views) const;
   // hash_of returns the hash for a payload with a baseline.
   uint16_t hash_of(uint64_t baseline);
 };

@@ -60,7 +60,7 @@ struct Group {
 
 struct AreaType {
   const TypeImpl *type = nullptr;
-  Part part;
+  ObjectCoder part;
   Group *free = nullptr;
   size_t free_n = 0;
   Set one, before; // an object that entered, and its version in the baseline
@@ -542,14 +542,14 @@ Error AreaDecoderImpl::accept() {
 } // namespace
 
 Error AreaDecoder::create(const Allocator &a, const ObjectType *const *types, size_t n, AreaDecoder **out,
-                          size_t max_objects) {
+                          size_t most_objects) {
   *out = nullptr;
   if (n < 1 || n > max_types) return Error::invalid;
   auto *d = detail::create<AreaDecoderImpl>(a);
   if (d == nullptr) return Error::no_memory;
   d->allocator = a;
   d->types_n = n;
-  d->max_objects = max_objects;
+  d->max_objects = most_objects;
   bool ok = true;
   for (size_t k = 0; k < n; k++) {
     AreaType &t = d->types[k];

@@ -29,14 +29,6 @@ bool uplink::detail::c_api::config_of(const uplink_interpolator_config *from, In
   return true;
 }
 
-namespace {
-
-uplink_snapshot_info of(const uplink::SnapshotInfo &i) {
-  return {0, i.number, i.distance};
-}
-
-} // namespace
-
 uplink_error uplink_object_type_create(const uplink_allocator *a, const uplink_schema *s,
                                        uplink_object_type **out) {
   uplink::ObjectType *t = nullptr;
@@ -91,7 +83,7 @@ uplink_error uplink_snapshot_decoder_decode(uplink_snapshot_decoder *d, const ui
   uplink::SnapshotInfo i;
   uplink::Objects o;
   const uplink_error e = code(in(d)->decode({payload, n}, &i, &o));
-  store(of(i), info);
+  store({0, i.number, i.distance}, info);
   store(uplink::detail::c_api::of(o), objects);
   return e;
 }
@@ -118,7 +110,7 @@ uplink_error uplink_area_decoder_decode(uplink_area_decoder *d, const uint8_t *m
                                         uplink_snapshot_info *info) {
   uplink::SnapshotInfo i;
   const uplink_error e = code(in(d)->decode({message, n}, &i));
-  store(of(i), info);
+  store({0, i.number, i.distance}, info);
   return e;
 }
 void uplink_area_decoder_shown(const uplink_area_decoder *d, size_t type, uplink_objects *objects) {

@@ -8,11 +8,11 @@ namespace {
 
 constexpr int64_t second = 1000000000, ms = 1000000;
 constexpr int64_t min_rate = Line::one / 4, max_rate = 2 * Line::one;
-constexpr int64_t exact = Line::one / 100;  // a rate closer to one than this counts as one
-constexpr int64_t changed = Line::one / 25; // difference above which the quick rate is used
+constexpr int64_t exact_rate = Line::one / 100;  // a rate closer to one than this counts as one
+constexpr int64_t changed_rate = Line::one / 25; // difference above which the quick rate is used
 constexpr int period_bins = 5;
 constexpr int64_t silence = 3; // a slope across more than this many times the shortest span is ignored
-constexpr int64_t limit = int64_t{1} << 61;
+constexpr int64_t most_apart = int64_t{1} << 61;
 
 } // namespace
 
@@ -56,9 +56,10 @@ void Line::measure() {
   int64_t quick = 0, precise = 0;
   if (!slope(quick_lag, quick_pairs, &quick)) return;
   int64_t rate = quick;
-  if (slope(precise_lag, precise_pairs, &precise) && std::max(quick - precise, precise - quick) <= changed)
+  if (slope(precise_lag, precise_pairs, &precise) &&
+      std::max(quick - precise, precise - quick) <= changed_rate)
     rate = precise;
-  if (std::max(rate - one, one - rate) <= exact) rate = one;
+  if (std::max(rate - one, one - rate) <= exact_rate) rate = one;
   rate_ = std::clamp(rate, min_rate, max_rate);
 }
 
@@ -86,7 +87,7 @@ int64_t Line::at(int64_t now) const {
 }
 
 int64_t Line::scale(int64_t d) const {
-  d = std::clamp(d, -limit / 2, limit / 2);
+  d = std::clamp(d, -most_apart / 2, most_apart / 2);
   return d / one * rate_ + d % one * rate_ / one;
 }
 
@@ -116,8 +117,8 @@ void Playback::limit(int64_t at) {
 
 void ServerClock::observe(uint64_t now, uint64_t server) {
   constexpr int64_t max_jump = 1000000000;
-  constexpr uint64_t limit = uint64_t{1} << 61; // differences of times below it cannot overflow
-  if (server > limit || now > limit) return;
+  constexpr uint64_t latest = uint64_t{1} << 61; // differences of times below it cannot overflow
+  if (server > latest || now > latest) return;
   const detail::Point p = {static_cast<int64_t>(now), static_cast<int64_t>(server)};
   if (!started_ || (p.server > newest_ && (p.at - p.server) - (arrived_ - newest_) < -max_jump)) {
     line_.restart(p);
@@ -163,9 +164,9 @@ void ServerClock::compare(detail::Point p) {
 }
 
 bool ServerClock::server(uint64_t now, uint64_t one_way, uint64_t *time) {
-  constexpr uint64_t limit = uint64_t{1} << 61;
-  if (!started_ || now > limit) return false;
-  const int64_t at = static_cast<int64_t>(now), way = static_cast<int64_t>(std::min(one_way, limit));
+  constexpr uint64_t latest = uint64_t{1} << 61;
+  if (!started_ || now > latest) return false;
+  const int64_t at = static_cast<int64_t>(now), way = static_cast<int64_t>(std::min(one_way, latest));
   const int64_t t = play_.step(at, line_.at(at) + line_.scale(way), line_);
   *time = static_cast<uint64_t>(std::max<int64_t>(t, 0));
   return true;

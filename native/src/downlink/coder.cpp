@@ -33,7 +33,7 @@ size_t size_of(const RowField &f) {
 
 } // namespace
 
-bool Part::create(const Allocator &a, const TypeImpl &t) {
+bool ObjectCoder::create(const Allocator &a, const TypeImpl &t) {
   type_ = &t;
   allocator_ = a;
   size_t n = object_size;
@@ -59,7 +59,7 @@ bool Part::create(const Allocator &a, const TypeImpl &t) {
   return true;
 }
 
-void Part::start_contexts() {
+void ObjectCoder::start_contexts() {
   for (size_t i = 0; i < type_->fields_n; i++) {
     const RowField &f = type_->fields[i];
     const size_t further = f.number == 0 ? 0 : 1;
@@ -95,7 +95,7 @@ void Part::start_contexts() {
   std::memcpy(changed_, object_start[model_], object_size * sizeof(uint16_t));
 }
 
-uint64_t Part::begin(Bytes coded, bool has_step) {
+uint64_t ObjectCoder::begin(Bytes coded, bool has_step) {
   in_.begin(coded.data, coded.size, 0);
   bad_ = false;
   step_ = 0;
@@ -110,7 +110,7 @@ uint64_t Part::begin(Bytes coded, bool has_step) {
   return step_;
 }
 
-bool Part::bit(uint16_t *context) {
+bool ObjectCoder::bit(uint16_t *context) {
   const int p = *context & ~7, r = *context & 7;
   const bool b = in_.decide(static_cast<uint32_t>(65536 - p));
   const int to = b ? 65520 : 16;
@@ -118,7 +118,7 @@ bool Part::bit(uint16_t *context) {
   return b;
 }
 
-int Part::length(uint16_t *c, int middle) {
+int ObjectCoder::length(uint16_t *c, int middle) {
   int n = middle;
   if (bit(c + 5)) {
     n++;
@@ -129,7 +129,7 @@ int Part::length(uint16_t *c, int middle) {
   return n;
 }
 
-Int Part::integer(uint16_t *c, Int level, Int sign) {
+Int ObjectCoder::integer(uint16_t *c, Int level, Int sign) {
   const int mid = middle(static_cast<int>(level.v));
   const int n = length(c + 12 * level.index(), mid);
   if (n == 0) return 0;
@@ -144,13 +144,13 @@ Int Part::integer(uint16_t *c, Int level, Int sign) {
   return negative ? -wrapped(m) : wrapped(m);
 }
 
-uint64_t Part::count(uint16_t *c, int level) {
+uint64_t ObjectCoder::count(uint16_t *c, int level) {
   const int n = length(c, middle(level));
   if (n < 2) return static_cast<uint64_t>(n);
   return uint64_t{1} << (n - 1) | in_.raw(static_cast<unsigned>(n - 1));
 }
 
-int32_t Part::uniform(int32_t lo, int32_t hi) {
+int32_t ObjectCoder::uniform(int32_t lo, int32_t hi) {
   const uint32_t span = static_cast<uint32_t>(hi) - static_cast<uint32_t>(lo);
   const int64_t v = lo + static_cast<int64_t>(in_.raw(static_cast<unsigned>(bit_length(span))));
   if (v > hi) {
@@ -160,7 +160,7 @@ int32_t Part::uniform(int32_t lo, int32_t hi) {
   return static_cast<int32_t>(v);
 }
 
-Int Part::component(uint16_t *c, Int level, Int sign, Int guess, const RowField &f, int32_t *to) {
+Int ObjectCoder::component(uint16_t *c, Int level, Int sign, Int guess, const RowField &f, int32_t *to) {
   Int v = (guess + 8) >> 4;
   if (level < 9) sign = 81 + (level / 3 * 8 + (guess - v * 16 + 8) / 2) * 3 + (sign - sign / 3 * 3);
   v = v + integer(c, level, sign);

@@ -6,7 +6,7 @@ namespace uplink::detail::downlink {
 namespace {
 
 constexpr size_t max_unlisted = 6, max_scan = 64;
-constexpr uint64_t factors[3] = {0xd1b54a32d192ed03, 0xabc98388fb8fac03, 0x8cb92ba72f3d8dd7};
+constexpr uint64_t hash_factors[3] = {0xd1b54a32d192ed03, 0xabc98388fb8fac03, 0x8cb92ba72f3d8dd7};
 
 } // namespace
 
@@ -41,7 +41,7 @@ void Grid::list() {
 
 void Grid::enter(size_t i) {
   uint64_t h = 0;
-  for (size_t k = 0; k < 3; k++) h += bits_of(at_[i].at[k] * inverse_ >> 25) * factors[k];
+  for (size_t k = 0; k < 3; k++) h += bits_of(at_[i].at[k] * inverse_ >> 25) * hash_factors[k];
   uint32_t &head = heads_[static_cast<size_t>(h >> (64 - bits_))];
   next_[i] = head;
   head = static_cast<uint32_t>(i + 1);
@@ -63,10 +63,11 @@ Int Grid::closest(const Int (&p)[3]) const {
     return result;
   }
   uint64_t lowest = 0;
-  for (size_t k = 0; k < 3; k++) lowest += bits_of(((p[k] * inverse_ >> 24) - 1) >> 1) * factors[k];
+  for (size_t k = 0; k < 3; k++) lowest += bits_of(((p[k] * inverse_ >> 24) - 1) >> 1) * hash_factors[k];
   size_t scanned = 0;
   for (unsigned c = 0; c < 8; c++) {
-    const uint64_t h = lowest + (c & 1) * factors[0] + (c >> 1 & 1) * factors[1] + (c >> 2 & 1) * factors[2];
+    const uint64_t h =
+        lowest + (c & 1) * hash_factors[0] + (c >> 1 & 1) * hash_factors[1] + (c >> 2 & 1) * hash_factors[2];
     for (uint32_t i = heads_[static_cast<size_t>(h >> (64 - bits_))]; i != 0; i = next_[i - 1]) {
       result = least(result, quarter(i - 1, p));
       if (++scanned == max_scan) return result;

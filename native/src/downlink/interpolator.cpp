@@ -27,8 +27,8 @@ struct Held {
 // Target is the part of a pose that a field sets.
 enum class Target : uint8_t { position, velocity, orientation, angles, numbers };
 
-// Part maps the values of a field to values of a pose.
-struct Part {
+// PosePart maps the values of a field to values of a pose.
+struct PosePart {
   size_t field = 0;
   Target target = Target::position;
   size_t first = 0; // first value in the target
@@ -42,7 +42,7 @@ struct Part {
 
 // Fields are the fields of a type that form the pose.
 struct Fields {
-  Part parts[3 + max_blended];
+  PosePart parts[3 + max_blended];
   size_t n = 0;
   size_t angles = 0, numbers = 0; // number of angles and numbers in use
   int teleports = -1;             // index of the field
@@ -89,7 +89,7 @@ bool is_zero(const double (&v)[3]) {
   return v[0] == 0 && v[1] == 0 && v[2] == 0;
 }
 
-template <size_t n> bool equal(const double (&a)[n], const double (&b)[n]) {
+template <size_t n> bool same_values(const double (&a)[n], const double (&b)[n]) {
   for (size_t i = 0; i < n; i++)
     if (a[i] != b[i]) return false;
   return true;
@@ -159,7 +159,7 @@ void blend(Interpolation m, const Pose &a, const Pose &b, double f, double dt, P
   mix_values(a, b, f, out);
   slerp(a.orientation, b.orientation, f, out->orientation);
   // If an object starts or stops at the same position, a cubic would move it away and back.
-  const bool rests = equal(a.position, b.position) && (is_zero(a.velocity) || is_zero(b.velocity));
+  const bool rests = same_values(a.position, b.position) && (is_zero(a.velocity) || is_zero(b.velocity));
   if (m == Interpolation::hermite && !rests) {
     cubic(a, b, f, dt, out);
     return;
@@ -311,7 +311,7 @@ Pose InterpolatorImpl::pose(const int32_t *row) {
   uint64_t teleports = 0;
   if (type->restore(row, frame) != Error::ok) return p;
   for (size_t i = 0; i < fields.n; i++) {
-    const Part &part = fields.parts[i];
+    const PosePart &part = fields.parts[i];
     (void)frame->get(part.field, part.of(&p), part.n);
   }
   if (fields.teleports >= 0) (void)frame->get_integers(static_cast<size_t>(fields.teleports), &teleports, 1);
@@ -328,7 +328,7 @@ size_t InterpolatorImpl::stride() const {
 void InterpolatorImpl::pack(Held *h, size_t i, Pose p) const {
   double *to = h->poses.data() + i * stride();
   for (size_t k = 0; k < fields.n; k++) {
-    const Part &part = fields.parts[k];
+    const PosePart &part = fields.parts[k];
     std::copy(part.of(&p), part.of(&p) + part.n, to);
     to += part.n;
   }
@@ -339,7 +339,7 @@ Pose InterpolatorImpl::unpack(const Held &h, size_t i) const {
   Pose p;
   const double *from = h.poses.data() + i * stride();
   for (size_t k = 0; k < fields.n; k++) {
-    const Part &part = fields.parts[k];
+    const PosePart &part = fields.parts[k];
     std::copy(from, from + part.n, part.of(&p));
     from += part.n;
   }

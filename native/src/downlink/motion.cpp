@@ -20,7 +20,7 @@ Int displacement(const Matrix &from, const Matrix &to, const Int (&corner)[3], s
 
 } // namespace
 
-void Part::motion(int32_t *row) {
+void ObjectCoder::motion(int32_t *row) {
   for (int k = 0; k < 3; k++) miss_[k] = 0;
   missed_ = turned_ = 0;
   find_neighbor();
@@ -52,7 +52,7 @@ void Part::motion(int32_t *row) {
   grid_.add(now);
 }
 
-void Part::find_neighbor() {
+void ObjectCoder::find_neighbor() {
   near_ = nullptr;
   near_gap_ = 0;
   if (type_->position < 0) return;
@@ -72,7 +72,7 @@ void Part::find_neighbor() {
   near_gap_ = log(nearest << 5) / 2;
 }
 
-Part::Velocities Part::velocities(size_t c) const {
+ObjectCoder::Velocities ObjectCoder::velocities(size_t c) const {
   const Int b = base_[c], r0 = rows_[0][c], r1 = rows_[1][c], r2 = rows_[2][c], r3 = rows_[3][c];
   const auto over = [&](Int newer, Int older, Int lag) {
     return (newer - older) * (Int{16} * distance_ * part(lag)) >> 16;
@@ -85,7 +85,7 @@ Part::Velocities Part::velocities(size_t c) const {
           between(r0, r1, 0),   between(r1, r2, 1),   between(r2, r3, 2)};
 }
 
-void Part::measure(const RowField &f) {
+void ObjectCoder::measure(const RowField &f) {
   Int speed = 0;
   jerk_ = jerk1_ = 0;
   for (size_t k = 0; k < f.n; k++) {
@@ -101,7 +101,7 @@ void Part::measure(const RowField &f) {
   log_speed_ = log(speed);
 }
 
-void Part::classify() {
+void ObjectCoder::classify() {
   class_ = moved_ == 0 ? 3 : 0;
   jerk_ = jerk1_ = 0;
   log_jerk_ = log_jerk1_ = log_speed_ = log(0);
@@ -122,11 +122,11 @@ void Part::classify() {
     class_ = jerk_ < 80 && jerk1_ <= 80 ? 1 : 2;
 }
 
-Int Part::above(size_t k, const Matrix &m, Int at) const {
+Int ObjectCoder::above(size_t k, const Matrix &m, Int at) const {
   return at - used_.floor[k] - (used_.half[k] * (m.extent(k) - 65536) >> 16);
 }
 
-void Part::decode_number(const RowField &f, bool is_position, int32_t *row) {
+void ObjectCoder::decode_number(const RowField &f, bool is_position, int32_t *row) {
   const size_t kind = is_position ? 0 : 1;
   uint16_t *contexts = of_field_[&f - type_->fields];
   const size_t c = class_.index();
@@ -188,7 +188,7 @@ void Part::decode_number(const RowField &f, bool is_position, int32_t *row) {
 }
 
 // position_terms sets x to the terms of the prediction of coordinate k, and returns their weights.
-const int32_t (&Part::position_terms(size_t k, Int b, Int (&x)[terms], Int *out))[terms] {
+const int32_t (&ObjectCoder::position_terms(size_t k, Int b, Int (&x)[terms], Int *out))[terms] {
   const Int g = x[0];
   *out = has_pose_ ? greatest(0, -above(k, now_, b + g)) : greatest(0, used_.floor[k] - b - g);
   x[6] = *out;
@@ -197,7 +197,7 @@ const int32_t (&Part::position_terms(size_t k, Int b, Int (&x)[terms], Int *out)
   return position_weights[model_][0][k][c];
 }
 
-const int32_t (&Part::roll(size_t k, Int b, Int (&x)[terms]))[terms] {
+const int32_t (&ObjectCoder::roll(size_t k, Int b, Int (&x)[terms]))[terms] {
   constexpr size_t groups[classes] = {0, 1, 2, 0, 3, 4, 4};
   const size_t a = static_cast<size_t>(ground_), group = groups[class_.index()];
   const Int half = used_.half[a], back = lag_[2] > 0 ? distance_ / lag_[2] : Int{0};
@@ -220,7 +220,7 @@ const int32_t (&Part::roll(size_t k, Int b, Int (&x)[terms]))[terms] {
   return roll_weights[model_][0][1 + (k & 1)][group];
 }
 
-void Part::decode_angle(const RowField &f, int32_t *row) {
+void ObjectCoder::decode_angle(const RowField &f, int32_t *row) {
   uint16_t *contexts = of_field_[&f - type_->fields];
   const Int turn = Int{f.hi} - f.lo + 1;
   for (size_t k = 0; k < f.n; k++) {

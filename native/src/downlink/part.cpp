@@ -31,8 +31,8 @@ int32_t same_object(const Set &s, Object o, size_t *at) {
 
 } // namespace
 
-Error Part::decode(const Set &base, uint64_t distance, const Set *const (&references)[reference_count],
-                   Set *out) {
+Error ObjectCoder::decode(const Set &base, uint64_t distance, const Set *const (&references)[reference_count],
+                          Set *out) {
   distance_ = wrapped(distance);
   model_ = step_ == 0 ? 0 : model_of(distance);
   start_contexts();
@@ -49,7 +49,7 @@ Error Part::decode(const Set &base, uint64_t distance, const Set *const (&refere
   return decode_rows(base, out) ? Error::ok : Error::malformed;
 }
 
-void Part::decode_physics(const Set &base, Set *out) {
+void ObjectCoder::decode_physics(const Set &base, Set *out) {
   out->physics = base.physics;
   if (type_->position < 0 || !in_.decide(65536 - 512)) return;
   const auto change = [&](Int *v, int64_t lo, int64_t hi) {
@@ -67,7 +67,7 @@ void Part::decode_physics(const Set &base, Set *out) {
   change(&out->physics.contact, 0, max_contact);
 }
 
-void Part::use_physics(const Set &base, const Physics &p) {
+void ObjectCoder::use_physics(const Set &base, const Physics &p) {
   used_ = p;
   bool unknown = true;
   for (int k = 0; k < 3; k++) unknown = unknown && p.floor[k] == 0 && p.half[k] == 0;
@@ -90,7 +90,7 @@ void Part::use_physics(const Set &base, const Physics &p) {
   reach_ = (256 + modulo(c, 256)) << static_cast<int>(c.v / 256) >> 4;
 }
 
-bool Part::decode_list(const Set &base) {
+bool ObjectCoder::decode_list(const Set &base) {
   const bool gone = bit(removed_);
   pairs_n_ = 0;
   for (size_t i = 0; i < base.size(); i++)
@@ -124,7 +124,7 @@ bool Part::decode_list(const Set &base) {
   return true;
 }
 
-bool Part::find_references(const Set &base, const Set *const (&references)[reference_count]) {
+bool ObjectCoder::find_references(const Set &base, const Set *const (&references)[reference_count]) {
   for (size_t r = 0; r < reference_count && step_ > 0; r++) {
     references_[r] = references[r];
     if (index_[r].size() < base.size() && !index_[r].create(allocator_, base.size())) return false;
@@ -134,14 +134,14 @@ bool Part::find_references(const Set &base, const Set *const (&references)[refer
   return true;
 }
 
-void Part::position_of(const int32_t *row, Int (&p)[3]) const {
+void ObjectCoder::position_of(const int32_t *row, Int (&p)[3]) const {
   p[0] = p[1] = p[2] = 0;
   if (type_->position < 0) return;
   const RowField &f = type_->fields[type_->position];
   for (size_t k = 0; k < f.n; k++) p[k] = row[f.first + k];
 }
 
-bool Part::differ(const int32_t *a, const int32_t *b) const {
+bool ObjectCoder::differ(const int32_t *a, const int32_t *b) const {
   for (size_t i = 0; i < type_->order_n; i++) {
     const RowField &f = type_->fields[type_->order[i]];
     if (std::memcmp(a + f.first, b + f.first, f.n * sizeof(int32_t)) != 0) return true;
@@ -149,13 +149,13 @@ bool Part::differ(const int32_t *a, const int32_t *b) const {
   return false;
 }
 
-int Part::flag_of(const int32_t *row) const {
+int ObjectCoder::flag_of(const int32_t *row) const {
   if (type_->flag < 0) return 0;
   const RowField &f = type_->fields[type_->flag];
   return row[f.first] != f.lo ? 1 : 0;
 }
 
-bool Part::decode_rows(const Set &base, Set *out) {
+bool ObjectCoder::decode_rows(const Set &base, Set *out) {
   nearby_n_ = resting_n_ = 0;
   changes_ = 0;
   grid_.start();
@@ -178,7 +178,7 @@ bool Part::decode_rows(const Set &base, Set *out) {
   return !bad_ && in_.finish();
 }
 
-bool Part::at_rest(size_t at) const {
+bool ObjectCoder::at_rest(size_t at) const {
   for (const size_t r : {size_t{0}, reference_count - 1}) {
     const int32_t i = index_[r][at];
     if (i < 0) return false;
@@ -188,7 +188,7 @@ bool Part::at_rest(size_t at) const {
   return true;
 }
 
-void Part::absolute_row(int32_t *row) {
+void ObjectCoder::absolute_row(int32_t *row) {
   std::fill(row, row + type_->row, 0);
   for (size_t i = 0; i < type_->fields_n; i++) {
     const RowField &f = type_->fields[i];
@@ -206,7 +206,7 @@ void Part::absolute_row(int32_t *row) {
 }
 
 // load finds the row of an object in the baseline and in the references.
-void Part::load(const Set &base, size_t at) {
+void ObjectCoder::load(const Set &base, size_t at) {
   base_ = base.row(at);
   const int32_t *newer = base_;
   Int lag = 0;
@@ -220,7 +220,7 @@ void Part::load(const Set &base, size_t at) {
   }
 }
 
-void Part::active(int32_t *row) {
+void ObjectCoder::active(int32_t *row) {
   moved_ = (differ(base_, rows_[0]) ? 1U : 0U) | (differ(base_, rows_[1]) ? 2U : 0U) |
            (differ(base_, rows_[3]) ? 4U : 0U);
   rest_ = false;
@@ -244,7 +244,7 @@ void Part::active(int32_t *row) {
   if (moved) motion(row);
 }
 
-void Part::kept(bool moved, int32_t *row) {
+void ObjectCoder::kept(bool moved, int32_t *row) {
   std::memcpy(row, base_, type_->row * sizeof(int32_t));
   for (size_t i = 0; i < type_->fields_n; i++) {
     const RowField &f = type_->fields[i];
@@ -261,7 +261,7 @@ void Part::kept(bool moved, int32_t *row) {
     if (type_->fields[i].type == ObjectClass::bytes) kept_bytes(type_->fields[i], of_field_[i], moved, row);
 }
 
-void Part::kept_bytes(const RowField &f, uint16_t *contexts, bool moved, int32_t *row) {
+void ObjectCoder::kept_bytes(const RowField &f, uint16_t *contexts, bool moved, int32_t *row) {
   if (!bit(contexts + (moved ? 1 : 0))) return;
   const int32_t *old = base_ + f.first;
   int32_t *to = row + f.first;
@@ -280,7 +280,7 @@ void Part::kept_bytes(const RowField &f, uint16_t *contexts, bool moved, int32_t
   }
 }
 
-void Part::resting(const Set &base, Set *out) {
+void ObjectCoder::resting(const Set &base, Set *out) {
   if (resting_n_ == 0) return;
   grid_.search(reach_);
   size_t quiet = 0;
@@ -319,7 +319,7 @@ void Part::resting(const Set &base, Set *out) {
   }
 }
 
-void Part::disturbed(const Set &base, size_t index, size_t contact, int32_t *row) {
+void ObjectCoder::disturbed(const Set &base, size_t index, size_t contact, int32_t *row) {
   load(base, index);
   moved_ = speed_context_ = 0;
   rest_ = true;

@@ -22,8 +22,8 @@ struct Matrix {
   Int extent(size_t k) const { return absolute(m[k][0]) + absolute(m[k][1]) + absolute(m[k][2]); }
 };
 
-// Part decodes parts with objects of one type. It reuses its memory.
-class Part {
+// ObjectCoder decodes parts with objects of one type. It reuses its memory.
+class ObjectCoder {
 public:
   bool create(const Allocator &a, const TypeImpl &t);
 

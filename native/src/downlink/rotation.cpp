@@ -40,7 +40,7 @@ void largest(const Rotation &q, int *first, int *second) {
 
 } // namespace
 
-void Part::load_orientations() {
+void ObjectCoder::load_orientations() {
   has_pose_ = type_->orientation >= 0;
   ground_ = -1;
   for (Int &t : turn_) t = 0;
@@ -61,7 +61,7 @@ void Part::load_orientations() {
   if (ground_ >= 0) before_ = matrix(quantizer.unpack(rows_[2] + f.first));
 }
 
-Int Part::decode_quat(const RowField &f, int32_t *row) {
+Int ObjectCoder::decode_quat(const RowField &f, int32_t *row) {
   const Quantizer quantizer(f.lo, f.hi);
   uint16_t *contexts = of_field_[&f - type_->fields];
   const bool is_orientation = type_->fields + type_->orientation == &f;

@@ -51,7 +51,7 @@ struct SnapshotDecoderImpl final : SnapshotDecoder {
   Allocator allocator;
   const TypeImpl *type = nullptr;
   size_t max_objects = 0;
-  Part part;
+  ObjectCoder part;
   Received received;
   Set initial, empty;
   uint16_t initial_hash = 0, empty_hash = 0;
@@ -153,13 +153,13 @@ void SnapshotDecoderImpl::accept(const SnapshotHeader &h, uint64_t n, uint64_t s
 } // namespace
 
 Error SnapshotDecoder::create(const Allocator &a, const ObjectType &t, Bytes initial, SnapshotDecoder **out,
-                              size_t max_objects) {
+                              size_t most_objects) {
   *out = nullptr;
   auto *d = detail::create<SnapshotDecoderImpl>(a);
   if (d == nullptr) return Error::no_memory;
   d->allocator = a;
   d->type = &detail::downlink::impl(t);
-  d->max_objects = max_objects;
+  d->max_objects = most_objects;
   d->initial.start(*d->type);
   d->empty.start(*d->type);
   Error e = d->part.create(a, *d->type) ? Error::ok : Error::no_memory;

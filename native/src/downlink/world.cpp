@@ -25,8 +25,8 @@ bool ClientWorld::processed(uint8_t rpc, uint64_t *next) const {
 }
 
 bool ClientWorld::compare_rate(uint64_t *rate, bool *off) {
-  constexpr int64_t one = detail::Line::one, leaves = one / 20, returns = one / 25;
-  const int64_t r = clock_.millionths(), difference = r > one ? r - one : one - r;
+  constexpr int64_t nominal = detail::Line::one, leaves = nominal / 20, returns = nominal / 25;
+  const int64_t r = clock_.millionths(), difference = r > nominal ? r - nominal : nominal - r;
   if (off_ ? difference >= returns : difference <= leaves) return false;
   *off = off_ = !off_;
   *rate = static_cast<uint64_t>(r);

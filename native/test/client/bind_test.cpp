@@ -118,12 +118,12 @@ TEST_CASE("answers to requests to bind") {
     ServerBind r;
     if (d[0] == 0xc2) CHECK(!parse_server_bind(bytes(d), &r));
     if (d[0] == 0xc3) CHECK(!parse_answer(bytes(d), &a));
-    if (d[0] == 0xc0) CHECK(!parse_notice(sodium_crypto(), bytes(d), &h));
+    if (d[0] == 0xc0) CHECK(!parse_notice(library_crypto(), bytes(d), &h));
   }
 }
 
 TEST_CASE("handovers") {
-  const Crypto c = sodium_crypto();
+  const Crypto c = library_crypto();
   const nlohmann::json v = load("messages.json");
   for (const auto &x : v["handovers"]) {
     INFO(x["name"].get<std::string>());

@@ -24,7 +24,7 @@ TEST_CASE("headers") {
       id = load_big(c.data(), 8);
       CHECK(h.connection == id);
     }
-    uint8_t out[max_header];
+    uint8_t out[max_datagram_header];
     CHECK(format_header(out, h.form == Form::extended, h.kind, id, h.low) == d.size());
     CHECK(hex(out, d.size()) == x["bytes"].get<std::string>());
   }
@@ -88,7 +88,7 @@ TEST_CASE("handshake datagrams and heartbeats") {
   for (const auto &x : v["bodies"]) {
     if (x["kind"] == part) {
       const Data d = unhex(x["body"]);
-      Part p;
+      DatagramPart p;
       REQUIRE(parse_part(bytes(d), &p));
       CHECK(p.reliable == x["fields"]["reliable"].get<bool>());
       CHECK(p.count == x["fields"]["count"].get<int>());
@@ -119,7 +119,7 @@ TEST_CASE("handshake datagrams and heartbeats") {
 }
 
 TEST_CASE("keys of epochs and encrypted datagrams") {
-  const Crypto c = sodium_crypto();
+  const Crypto c = library_crypto();
   const nlohmann::json v = load("datagrams.json");
   Data secret[suites];
   for (const auto &x : v["keys"]) {

@@ -20,7 +20,7 @@ constexpr uint64_t millisecond = 1000000;
 
 // Server is what a server needs for one client.
 struct Server {
-  Crypto crypto = sodium_crypto();
+  Crypto crypto = library_crypto();
   uint8_t private_key[32] = {};
   IssuerKey key;
   Sealer sealer;

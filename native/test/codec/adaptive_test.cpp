@@ -112,7 +112,7 @@ TEST_CASE("payloads and what is learned") {
         detail::copy(detail::impl(*s), own[i], detail::impl(*f).view);
       }
       for (size_t i = 0; i < 16; i++) views[i] = decoded.at(i);
-      detail::Part p = stream.part(newest, distance, count, own);
+      detail::PayloadPart p = stream.part(newest, distance, count, own);
       p.repeats = e.value("repeats", false);
       detail::RangeEncoder enc;
       enc.begin(out.data(), free_bits > 0 ? 1 : 0, out.size(), free_bits);
@@ -121,7 +121,7 @@ TEST_CASE("payloads and what is learned") {
       REQUIRE(Buffer(out.begin(), out.begin() + static_cast<ptrdiff_t>(n)) == want);
       detail::RangeDecoder dec;
       dec.begin(want.data(), want.size(), free_bits);
-      detail::Part q = stream.part(newest, distance, 1, views);
+      detail::PayloadPart q = stream.part(newest, distance, 1, views);
       detail::decode_count(q, dec);
       REQUIRE(q.count == count);
       q = stream.part(newest, distance, count, views);

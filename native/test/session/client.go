@@ -143,7 +143,7 @@ func newNative(n transport.Network, server netip.AddrPort) (*native, error) {
 		return nil, err
 	}
 	c := &native{schemas: map[string]*C.uplink_schema{}, network: n, pc: pc, server: server, inbox: make(chan []byte, 1<<14), start: time.Now(), kept: (*C.states)(C.calloc(1, C.sizeof_states))}
-	cfg := C.uplink_client_config{struct_size: C.sizeof_uplink_client_config, handlers: 1, worlds: 3, streams: 1, local_handovers: 1}
+	cfg := C.uplink_client_config{struct_size: C.sizeof_uplink_client_config, crypto: C.uplink_library_crypto(), handlers: 1, worlds: 3, streams: 1, local_handovers: 1}
 	if err := check(C.uplink_client_create(nil, &cfg, &c.client)); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,6 @@
 #include "src/codec/adaptive/model.hpp"
 
-#include "src/codec/adaptive/orientation.hpp"
+#include "src/codec/adaptive/unit_quaternion.hpp"
 
 namespace uplink::detail {
 

@@ -52,7 +52,7 @@ unsigned magnitude(const Group &g, const FrameView &f) {
 // FrameCoder codes one frame.
 template <typename Direction> class FrameCoder {
 public:
-  FrameCoder(const Part &p, const FrameView &frame, Direction direction)
+  FrameCoder(const PayloadPart &p, const FrameView &frame, Direction direction)
       : m_(*p.model), s_(*p.state), prior_(*p.prior), x_(frame), code_(direction) {}
 
   // alone codes a frame without a reference.
@@ -374,7 +374,7 @@ private:
 
 // code_frames codes the frames of a payload, after their number. It reports false if they are
 // malformed.
-template <typename Direction> bool code_frames(const Part &p, Direction direction) {
+template <typename Direction> bool code_frames(const PayloadPart &p, Direction direction) {
   Known known = p.known;
   uint64_t first = p.newest + 1 - p.count;
   for (size_t i = 0; i < p.count; i++) {
@@ -423,7 +423,7 @@ size_t alone_bits(const Model &m, const FrameView &f, size_t enough) {
   return bits;
 }
 
-void encode_part(const Part &p, RangeEncoder &out) {
+void encode_part(const PayloadPart &p, RangeEncoder &out) {
   size_t limit = limit_of(p.distance);
   for (size_t i = 1; i < limit; i++) {
     bool more = p.count > i;
@@ -434,14 +434,14 @@ void encode_part(const Part &p, RangeEncoder &out) {
   code_frames(p, Writes{out});
 }
 
-void decode_count(Part &p, RangeDecoder &in) {
+void decode_count(PayloadPart &p, RangeDecoder &in) {
   size_t limit = limit_of(p.distance);
   p.count = 1;
   while (p.count < limit && in.decide(p.state->enough_of(static_cast<int>(p.count)))) p.count++;
   p.repeats = p.count > 1 && in.decide(p.state->none[p.state->repeated]);
 }
 
-bool decode_part(const Part &p, RangeDecoder &in) {
+bool decode_part(const PayloadPart &p, RangeDecoder &in) {
   return code_frames(p, Reads{in}) && in.finish();
 }
 

@@ -8,8 +8,8 @@ namespace uplink::detail {
 
 constexpr uint64_t max_reach = 64; // number of frames before the newest one that are used
 
-// Part is the coded part of a payload: its frames, and the state that they are coded from.
-struct Part {
+// PayloadPart is the coded part of a payload: its frames, and the state that they are coded from.
+struct PayloadPart {
   const Model *model = nullptr;
   const State *state = nullptr; // state learned up to the baseline, or the initial state
   const PriorImpl *prior = nullptr;
@@ -31,12 +31,12 @@ inline size_t limit_of(uint64_t distance) {
 size_t alone_bits(const Model &m, const FrameView &f, size_t enough);
 
 // encode_part writes the coded part.
-void encode_part(const Part &p, RangeEncoder &out);
+void encode_part(const PayloadPart &p, RangeEncoder &out);
 
 // decode_count reads the number of frames, and whether an earlier payload contains the first one.
-void decode_count(Part &p, RangeDecoder &in);
+void decode_count(PayloadPart &p, RangeDecoder &in);
 
 // decode_part reads the frames after decode_count. It reports false if they are malformed.
-bool decode_part(const Part &p, RangeDecoder &in);
+bool decode_part(const PayloadPart &p, RangeDecoder &in);
 
 } // namespace uplink::detail

@@ -22,18 +22,18 @@ Turns::Turns(const Group &g, const Reference &r, const int32_t *now, unsigned wa
     if ((wanted & 4) != 0) t1 = r.rd == 0 ? q : extended(unpack(r.hd.c + g.first, g.scale), q, r.rd);
   }
   likely = 0;
-  int64_t most = absolute(t0.e[0]), second = -1;
+  int64_t most = absolute(t0.e[0]), runner_up = -1;
   for (int i = 1; i < 4; i++) {
     int64_t v = absolute(t0.e[i]);
     if (v > most) {
-      second = most;
+      runner_up = most;
       most = v;
       likely = i;
-    } else if (v > second) {
-      second = v;
+    } else if (v > runner_up) {
+      runner_up = v;
     }
   }
-  int64_t m = 30 - bit_length(static_cast<uint64_t>(most - second));
+  int64_t m = 30 - bit_length(static_cast<uint64_t>(most - runner_up));
   ambiguity = static_cast<int>(clamp(m, 0, 9));
 }
 

@@ -1,10 +1,10 @@
 // Predictions, and the sizes of residuals. docs/spec/adaptive.md, 8 to 11.
 #pragma once
 
-#include "src/codec/adaptive/orientation.hpp"
 #include "src/codec/adaptive/reference.hpp"
 #include "src/codec/adaptive/state.hpp"
 #include "src/codec/adaptive/tables.hpp"
+#include "src/codec/adaptive/unit_quaternion.hpp"
 
 namespace uplink::detail {
 

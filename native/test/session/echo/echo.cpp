@@ -77,7 +77,7 @@ int run(const char *address) {
   Address server;
   IssuerKey key;
   ClientConfig config;
-  config.crypto = sodium_crypto();
+  config.crypto = library_crypto();
   config.handlers = 2;
   config.streams = true;
   Claims claims;

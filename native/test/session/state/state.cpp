@@ -44,7 +44,7 @@ int run(const char *address) {
   ClientConfig config;
   Client *client = nullptr;
   Socket socket;
-  config.crypto = sodium_crypto();
+  config.crypto = library_crypto();
   config.worlds = 1;
 
   Field f[3];

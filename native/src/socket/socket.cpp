@@ -4,11 +4,11 @@
 #include <chrono>
 #include <cstring>
 
-#include "src/client/socket_system.hpp"
+#include "src/socket/socket_system.hpp"
 
 namespace uplink {
 
-using namespace detail::client;
+using namespace detail::socket;
 
 uint64_t now() {
   const auto t = std::chrono::steady_clock::now().time_since_epoch();

@@ -1,4 +1,4 @@
-#include "src/codec/adaptive/orientation.hpp"
+#include "src/codec/adaptive/unit_quaternion.hpp"
 
 #include "src/codec/adaptive/tables.hpp"
 

@@ -1,4 +1,6 @@
 // Crypto with libsodium, and AES with OpenSSL.
+#ifdef UPLINK_CRYPTO_SODIUM
+
 #include <sodium.h>
 
 #include "uplink/crypto.hpp"
@@ -100,7 +102,7 @@ bool ctr(void *, uint8_t *data, size_t size, const uint8_t *key, const uint8_t *
 
 } // namespace
 
-Crypto sodium_crypto() {
+Crypto library_crypto() {
   Crypto c;
   c.x25519 = x25519;
   c.chacha20 = chacha20;
@@ -116,3 +118,5 @@ Crypto sodium_crypto() {
 }
 
 } // namespace uplink
+
+#endif

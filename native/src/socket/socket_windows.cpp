@@ -1,24 +1,11 @@
 // The socket driver of Windows. The program links ws2_32 and has called WSAStartup. open calls it
 // again, which only increments its counter.
-#ifndef NOMINMAX
-#define NOMINMAX
-#endif
-#ifndef WIN32_LEAN_AND_MEAN
-#define WIN32_LEAN_AND_MEAN
-#endif
-#include <winsock2.h>
-#include <ws2tcpip.h>
+#include "src/socket/socket_address.hpp"
+#include "src/socket/socket_system.hpp"
 
-#include "src/client/socket_address.hpp"
-#include "src/client/socket_system.hpp"
+#ifdef _WIN32
 
-namespace uplink {
-
-Error parse_address(const char *text, Address *a) {
-  return detail::client::parse(text, a);
-}
-
-namespace detail::client {
+namespace uplink::detail::socket {
 
 Error open_socket(const Address &server, intptr_t *handle) {
   *handle = -1;
@@ -62,10 +49,11 @@ size_t receive_socket(intptr_t handle, Buffer to, bool *refused) {
 void wait_sockets(const intptr_t *handles, size_t n, uint64_t ns) {
   WSAPOLLFD p[8] = {};
   for (size_t i = 0; i < n; i++) p[i] = {static_cast<SOCKET>(handles[i]), POLLRDNORM, 0};
-  const uint64_t ms = ns / 1000000;
-  WSAPoll(p, static_cast<ULONG>(n), ms > 1000 ? 1000 : static_cast<int>(ms) + (ns % 1000000 > 0 ? 1 : 0));
+  const uint64_t milliseconds = ns / 1000000;
+  WSAPoll(p, static_cast<ULONG>(n),
+          milliseconds > 1000 ? 1000 : static_cast<int>(milliseconds) + (ns % 1000000 > 0 ? 1 : 0));
 }
 
-} // namespace detail::client
+} // namespace uplink::detail::socket
 
-} // namespace uplink
+#endif

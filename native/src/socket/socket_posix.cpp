@@ -1,24 +1,10 @@
 // The socket driver of Linux, macOS and other POSIX systems.
-#include <arpa/inet.h>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include "src/socket/socket_address.hpp"
+#include "src/socket/socket_system.hpp"
 
-#include "src/client/socket_address.hpp"
-#include "src/client/socket_system.hpp"
+#ifndef _WIN32
 
-namespace uplink {
-
-Error parse_address(const char *text, Address *a) {
-  return detail::client::parse(text, a);
-}
-
-namespace detail::client {
+namespace uplink::detail::socket {
 namespace {
 
 // dont_fragment forbids fragmentation of datagrams. On Linux it also makes the kernel ignore the
@@ -77,10 +63,11 @@ size_t receive_socket(intptr_t handle, Buffer to, bool *refused) {
 void wait_sockets(const intptr_t *handles, size_t n, uint64_t ns) {
   pollfd p[8] = {};
   for (size_t i = 0; i < n; i++) p[i] = {static_cast<int>(handles[i]), POLLIN, 0};
-  const uint64_t ms = ns / 1000000;
-  ::poll(p, static_cast<nfds_t>(n), ms > 1000 ? 1000 : static_cast<int>(ms) + (ns % 1000000 > 0 ? 1 : 0));
+  const uint64_t milliseconds = ns / 1000000;
+  ::poll(p, static_cast<nfds_t>(n),
+         milliseconds > 1000 ? 1000 : static_cast<int>(milliseconds) + (ns % 1000000 > 0 ? 1 : 0));
 }
 
-} // namespace detail::client
+} // namespace uplink::detail::socket
 
-} // namespace uplink
+#endif

@@ -3,7 +3,7 @@
 
 #include "uplink/client.hpp"
 
-namespace uplink::detail::client {
+namespace uplink::detail::socket {
 
 // open_socket opens a non-blocking UDP socket that is connected to a server. Its datagrams have the
 // flag "don't fragment". *handle is not -1 after success.
@@ -19,4 +19,4 @@ size_t receive_socket(intptr_t handle, Buffer to, bool *refused);
 // over.
 void wait_sockets(const intptr_t *handles, size_t n, uint64_t ns);
 
-} // namespace uplink::detail::client
+} // namespace uplink::detail::socket

@@ -1,0 +1,1 @@
+/* The test of macros for MSVC needs no system header. */
