@@ -27,7 +27,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Stats counts what a server asked the [Store].
+// Stats counts the requests of a server to the [Store].
 type Stats struct {
 	// Admitted counts joins with a token new to the store, Used joins with a used token, and
 	// Refused joins that failed because the store failed. Unchecked counts joins that were allowed

@@ -44,7 +44,7 @@ func newCompareCommand() *cobra.Command {
 	return cmd
 }
 
-// comparison is what compare prints as JSON.
+// comparison is the JSON output of compare.
 type comparison struct {
 	Traces  []*compare.Result `json:"traces"`
 	Summary *compare.Summary  `json:"summary"`

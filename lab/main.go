@@ -1,8 +1,9 @@
-// Command lab measures what the documents state, and draws their charts. Run it in this directory:
+// Command lab measures the figures in the documents, and draws their charts. Run it in this
+// directory:
 //
 //	cd lab && go run . COMMAND [flags] [arguments]
 //
-// results.md shows the commands and what they print.
+// results.md contains the commands and their output.
 package main
 
 import (

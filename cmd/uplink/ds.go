@@ -287,7 +287,7 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	return nil
 }
 
-// handler returns the handler of an RPC that does what the options require with its frames.
+// handler returns the handler of an RPC, which processes its frames as the options require.
 func (o *dsOptions) handler(
 	s *schema.Schema, delays *metrics.Handling, load *dsreport.Reporter, rec *recorder,
 ) func(*ds.Player, ds.Frame[*schema.Frame]) {

@@ -25,7 +25,7 @@ func (o *dsOptions) identity(log *slog.Logger) (keys []token.Key, addrs []netip.
 		return nil, nil, err
 	}
 	if o.agones.on {
-		addrs = []netip.AddrPort{} // nobody can join before Agones has assigned the address
+		addrs = []netip.AddrPort{} // no client can join before Agones has assigned the address
 	}
 	if len(o.keys) == 0 {
 		return []token.Key{{}}, addrs, nil

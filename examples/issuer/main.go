@@ -1,5 +1,5 @@
 // Issuer: a complete login. The game's backend issues connect tokens to players who are logged in.
-// A client connects with its token, which tells the dedicated server who the player is.
+// A client connects with its token, which identifies the player to the dedicated server.
 //
 // The client requests a server and a token from the backend over HTTPS, with its login session:
 //

@@ -1,7 +1,7 @@
 // Package agones is a client of the Agones SDK server, the sidecar of a game server in Kubernetes,
-// over its REST interface. It implements what a dedicated server needs: Ready, Health, Allocate,
-// Shutdown, labels with the number of players and the capacity, and a watch of the game server's
-// state.
+// over its REST interface. It implements the calls that a dedicated server needs: Ready, Health,
+// Allocate, Shutdown, labels with the number of players and the capacity, and a watch of the game
+// server's state.
 //
 //	sdk, err := agones.New(agones.Config{})
 //	gs, err := sdk.Ready(ctx)               // returns when Agones has assigned address and port

@@ -100,10 +100,10 @@ var buckets = [bucketCount]struct {
 }
 
 const (
-	// notificationTTL is how long a notification of a replaced session remains available to its
-	// server.
+	// notificationTTL is the time for which a notification of a replaced session remains available
+	// to its server.
 	notificationTTL = 10 * time.Minute
-	// markerTTL is how long the stream remembers that a key expired.
+	// markerTTL is the time for which the stream stores the expiry of a key.
 	markerTTL = time.Minute
 	// checkInterval is the time between two checks of the buckets. A check of all takes at most
 	// checkTimeout, and so does the creation of one: without a leader, a request gets no answer.

@@ -50,10 +50,11 @@ type Counts struct {
 	AEADBits     float64 `json:"aead_bits_per_frame"`
 	IPBits       float64 `json:"ip_udp_bits_per_frame"`
 	WireBits     float64 `json:"wire_bits_per_frame"`
-	// FullWireBits is a full frame in an encrypted datagram of its own, with
+	// FullWireBits is the size of a full frame in an encrypted datagram of its own, with
 	// endpoint.FullOverhead, whatever the suite.
 	FullWireBits float64 `json:"full_wire_bits_per_frame"`
-	// AckBits is the acks alone, AckWireBits the acks in encrypted datagrams of their own.
+	// AckBits is the size of the acks, AckWireBits their size if each is sent in an encrypted
+	// datagram of its own.
 	AckBits     float64 `json:"ack_bits_per_frame"`
 	AckWireBits float64 `json:"ack_wire_bits_per_frame"`
 	// WireBothBits is WireBits and the acks: their own bytes if they are piggybacked, otherwise in
@@ -77,7 +78,7 @@ type Counts struct {
 	DatagramsPerSecond float64 `json:"datagrams_per_s"`
 	// Keyframes is the number of frames sent without a baseline.
 	Keyframes int `json:"keyframes"`
-	// Mismatches are delivered frames that differ from what was sent.
+	// Mismatches is the number of delivered frames that differ from the sent frames.
 	Mismatches int `json:"mismatches"`
 	// Undecodable counts payloads that arrived in time but could not be decoded.
 	Undecodable int     `json:"undecodable,omitempty"`

@@ -295,7 +295,7 @@ func (p *pair) encodeRLE(info *rpcdelta.Info) error {
 	return nil
 }
 
-// repairSize returns by how many bytes the repaired payloads make a datagram larger, in a bundle.
+// repairSize returns the number of bytes that the repeated payloads add to a datagram, in a bundle.
 func (p *pair) repairSize() int {
 	n := min(len(p.repairs), 1) // the type of the bundle
 	for _, b := range p.repairs {
@@ -384,7 +384,8 @@ func (p *pair) count(got []rpcdelta.Delivery, err error) {
 	}
 }
 
-// fate is what became of a frame: it reached the server in a payload, and was delivered in time.
+// fate records whether a frame reached the server in a payload, and whether it was delivered in
+// time.
 type fate struct{ arrived, inTime bool }
 
 // settle counts the fates of all frames.

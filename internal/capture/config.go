@@ -77,7 +77,7 @@ func FileName(path string, index int) string {
 }
 
 // clearSeries removes the files of an earlier series at path if overwrite is set, and fails if
-// there is one otherwise. Files of two series could not be told apart.
+// there is one otherwise. Otherwise the files of two series would be indistinguishable.
 func clearSeries(path string, overwrite bool) error {
 	dir, base := filepath.Dir(path), filepath.Base(path)
 	entries, err := os.ReadDir(dir)

@@ -26,7 +26,7 @@ type Writer struct {
 	done   chan struct{}
 	resets atomic.Uint64
 
-	// Used by the writing goroutine alone.
+	// Used only by the writing goroutine.
 	series series
 	gap    bool      // records were lost since asked
 	asked  time.Time // time of the last request for resets
@@ -198,7 +198,7 @@ func appendFramed(b []byte, elapsed time.Duration, content []byte) []byte {
 }
 
 // series writes the files of a writer, one after the other. Each file starts with the records that
-// are needed to read it alone.
+// are needed to read it without the others.
 type series struct {
 	path  string
 	open  func(name string) (io.WriteCloser, error) // creates a file that must not exist

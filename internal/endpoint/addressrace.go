@@ -24,9 +24,9 @@ type addressRace struct {
 	count   int              // number of different addresses
 	remotes []netip.AddrPort // addresses in the order of the attempts; an address without a server may be appended again
 	next    int              // index of the next address to try
-	dialers []*dialer        // all that were started
+	dialers []*dialer        // all dialers that were started
 	running int              // number of dialers whose handshake is not over
-	over    chan *dialer     // receives each dialer when its handshake is over; never blocks
+	over    chan *dialer     // receives each dialer when its handshake has ended; never blocks
 	winner  atomic.Uint32    // 1 plus the index of the address that answered first; 0: none has
 	won     chan struct{}    // closed when there is a winner
 	errs    []addressError   // the last error of each address that failed
@@ -120,7 +120,7 @@ func (r *addressRace) tried(addr netip.AddrPort) bool {
 	return slices.ContainsFunc(r.dialers, func(d *dialer) bool { return d.remote == addr })
 }
 
-// start tries the next address, unless there is none or a winner.
+// start tries the next address, unless there is no further address or a connection has opened.
 func (r *addressRace) start(ctx context.Context) {
 	for r.next < len(r.remotes) && r.winner.Load() == 0 && ctx.Err() == nil {
 		remote, number := r.remotes[r.next], uint32(len(r.dialers)+1)
@@ -143,7 +143,7 @@ func (r *addressRace) start(ctx context.Context) {
 	}
 }
 
-// watch reports when the handshake of a dialer is over, and ends it when ctx is done.
+// watch reports when the handshake of a dialer has ended, and ends it when ctx is done.
 func (r *addressRace) watch(ctx context.Context, d *dialer) {
 	stop := context.AfterFunc(ctx, d.stop)
 	go func() {

@@ -112,9 +112,9 @@ type Config struct {
 	// asked again then, with an equal Join. Dial ignores it.
 	Admit func(ctx context.Context, j Join) error
 	// KeyLog, if set, receives one line with the secrets of each session, in one Write, for
-	// debugging: uplink decrypt decrypts recorded datagrams with it (package keylog). Whoever has a
-	// line can read and forge all traffic of its session. Several configurations may share a writer
-	// that is not safe for concurrent use. An error is logged and has no other effect.
+	// debugging: uplink decrypt decrypts recorded datagrams with it (package keylog). A line is
+	// sufficient to decrypt and forge all traffic of its session. Several configurations may share
+	// a writer that is not safe for concurrent use. An error is logged and has no other effect.
 	KeyLog io.Writer
 	// Logger receives records of the start and end of connections, and of periods in which the
 	// network rejects datagrams; nil disables logging.

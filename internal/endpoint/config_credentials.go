@@ -32,7 +32,7 @@ func (c Config) keys() ([]token.Key, error) {
 	return keys, nil
 }
 
-// isDevelopment reports whether the keys of a listener are the development key alone.
+// isDevelopment reports whether the development key is the only key of a listener.
 func isDevelopment(keys []token.Key) bool {
 	return len(keys) == 1 && keys[0].Equal(token.Development())
 }
@@ -143,7 +143,7 @@ const maxAddresses = 8
 var lookupIP = net.DefaultResolver.LookupNetIP
 
 // resolve returns the addresses of addr, "host:port", at most maxAddresses. They are in the order
-// in which to try them: that of the resolver (RFC 6724), with alternating families (RFC 8305,
+// of the attempts: the order of the resolver (RFC 6724), with alternating families (RFC 8305,
 // section 4). Errors state which part of addr is wrong.
 func resolve(ctx context.Context, addr string) ([]netip.AddrPort, error) {
 	if a, err := netip.ParseAddrPort(addr); err == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// roomInterval is the interval at which WaitReliable checks whether there is room: that of the
-// channel's flushes.
+// roomInterval is the interval at which WaitReliable checks whether there is room. It equals the
+// interval of the channel's flushes.
 const roomInterval = 10 * time.Millisecond
 
 // Conn is one end of a connection. Its methods are safe for concurrent use. All but Close may be
@@ -303,8 +303,8 @@ func (c *Conn) Issued() (t time.Time) {
 // Suite returns the suite of the connection.
 func (c *Conn) Suite() transport.Suite { return locked(c, (*session.Session).Suite) }
 
-// Overhead returns the number of bytes that each payload takes on the wire besides its own,
-// including IPv4 and UDP headers.
+// Overhead returns the number of bytes on the wire that each payload needs in addition to its own
+// size, including IPv4 and UDP headers.
 func (c *Conn) Overhead() uint64 {
 	return uint64(IPSize + HeaderSize + c.Suite().Overhead())
 }
@@ -377,7 +377,7 @@ func (c *Conn) reschedule() {
 	}
 }
 
-// Stats returns what the connection has counted.
+// Stats returns the counts of the connection.
 func (c *Conn) Stats() transport.Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// recovered is deferred by calls that handle what the peer of a connection sent. If the call
+// recovered is deferred by calls that handle data from the peer of a connection. If the call
 // panics, it ends the connection. Such calls release their locks by defer.
 func (c *Conn) recovered(h Handler) {
 	v := recover()

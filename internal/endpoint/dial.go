@@ -55,7 +55,7 @@ type refusalReporter interface{ ReportRefused(on bool) }
 // If the host is a name with several addresses, of IPv4 or IPv6, Dial tries them one after the
 // other, each 250 ms after the previous one, or at once when an attempt fails. It continues only at
 // the address that answers first, and sends the token only there. It tries at most 8 addresses, and
-// an error names all that were tried.
+// an error names all of them.
 //
 // On Linux and Windows, Dial fails with session.ErrNoServer if the network reports that no program
 // receives at the address: at once if that is a loopback address, otherwise if no answer follows
@@ -257,8 +257,8 @@ type alarm struct {
 	stopped bool
 }
 
-// set sets the alarm to the schedule of c, or to the handler's tick if that is earlier. It takes
-// account of what others set meanwhile.
+// set sets the alarm to the schedule of c, or to the handler's tick if that is earlier. Other
+// goroutines may change the deadline at the same time.
 func (a *alarm) set(c *Conn) error {
 	a.mu.Lock()
 	a.at = forever
@@ -325,7 +325,8 @@ func (a *alarm) stop() {
 	_ = a.pc.SetReadDeadline(past)
 }
 
-// outcome returns why a handshake that is over has failed, or nil if the connection has opened.
+// outcome returns the reason why an ended handshake has failed, or nil if the connection has
+// opened.
 func (d *dialer) outcome(ctx context.Context) error {
 	switch refusal := locked(d.conn, (*session.Session).Refusal); {
 	case ctx.Err() != nil && refusal != nil:

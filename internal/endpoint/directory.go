@@ -49,7 +49,7 @@ func (d *directory) byHello(hello admission.Hash) *Conn {
 }
 
 // mayPend reports whether another handshake with that address may be pending, of at most limit.
-// Half of them are reserved for networks that have none.
+// Half of them are reserved for networks without a pending session.
 func (d *directory) mayPend(from netip.Addr, limit int) bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -143,10 +143,10 @@ func (d *directory) counts() (all, open int) {
 	return len(d.ids), len(d.clients)
 }
 
-// paths maps the paths of a shard's datagrams to connections. For IPv4 the key is an integer, which
-// takes a third of the time: the address and port of the peer, and 16 bits of the local address. A
-// NAT may give two peers one address if they dial different addresses of the listener. IPv6 has no
-// such NATs.
+// paths maps the paths of a shard's datagrams to connections. For IPv4 the key is an integer,
+// because the lookup then takes a third of the time: the address and port of the peer, and 16 bits
+// of the local address. A NAT may give two peers one address if they dial different addresses of
+// the listener. IPv6 has no such NATs.
 type paths struct {
 	ipv4 map[uint64]*Conn
 	ipv6 map[netip.AddrPort]*Conn

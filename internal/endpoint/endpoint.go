@@ -27,16 +27,16 @@ import (
 
 const (
 	// HeaderSize is the size of the header of a datagram with a payload, in bytes. It is 9 bytes
-	// more for datagrams of a client that hears nothing from its listener.
+	// more for datagrams of a client that receives nothing from its listener.
 	HeaderSize = wire.DataSize
 	// SegmentHeaderSize is the size of the headers of a datagram with one segment of the reliable
 	// channel, in bytes.
 	SegmentHeaderSize = wire.ShortSize + reliable.SegmentSize
 	// IPSize is the size of the IPv4 and UDP headers of a datagram, in bytes.
 	IPSize = 20 + 8
-	// FullOverhead is the size in bytes of what surrounds a call that is sent bit-packed, in an
-	// encrypted datagram of its own: a header of 3 bytes, a tag of 16, UDP and IPv4. Wire ratios
-	// compare with it whatever the suite, so that they are comparable.
+	// FullOverhead is the overhead in bytes of a call that is bit-packed and sent in an encrypted
+	// datagram of its own: a header of 3 bytes, a tag of 16 bytes, and the headers of UDP and IPv4.
+	// Wire ratios compare with it whatever the suite, so that they are comparable.
 	FullOverhead = 3 + 16 + IPSize
 )
 

@@ -3,10 +3,10 @@ package endpoint
 import "time"
 
 // Handler receives the events of the connections of one [Listener] or of one dialed [Conn]. One
-// goroutine makes all calls, one after the other and without a lock: they may call any method of a
-// Conn or Listener but Close, which waits for that goroutine. Nothing is received during a call, so
-// it should be short. Datagrams sent meanwhile, by any goroutine, are queued and written in order
-// when the received batch has been handled, or when the queue is full.
+// goroutine makes all calls, one after the other and without a lock. They may call any method of a
+// Conn or Listener except Close, which waits for that goroutine. Nothing is received during a call,
+// so it should be short. Datagrams sent meanwhile, by any goroutine, are queued and written in
+// order when the received batch has been handled, or when the queue is full.
 //
 // If the Handler of a Listener has the method Handled(), it is called after each batch of
 // datagrams, before Tick if that is due too, and when the listener has stopped.
@@ -16,8 +16,9 @@ import "time"
 // delivered.
 //
 // If the Handler of a Listener has the method Refused(client uint64, err error), it is called when
-// a hello is answered by a refusal, with the client id of its token if that is authentic, otherwise
-// 0. The error is that of the client. Refused must not call methods of the Listener.
+// the listener refuses a hello. client is the client id of its token if the token is authentic,
+// otherwise 0. err is the error that the client gets. Refused must not call methods of the
+// Listener.
 //
 // A panic while a datagram of a connection is handled, in a call of the handler or before it, ends
 // this connection with transport.ErrPanic, and so does a panic in any call of a dialed connection's

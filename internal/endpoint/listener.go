@@ -223,7 +223,7 @@ func (l *Listener) Shards() int { return len(l.shards) }
 // Linux.
 func (l *Listener) KernelDrops() (n uint64, ok bool) { return udp.KernelDrops(l.Addr().Port()) }
 
-// Stats returns what the listener has counted.
+// Stats returns the counts of the listener.
 func (l *Listener) Stats() transport.ListenerStats {
 	var total transport.ListenerStats
 	total.Conns, total.Open = l.counts()

@@ -12,14 +12,15 @@ import (
 	"github.com/uplink-rpc/uplink/transport"
 )
 
-// past is before, and forever after, any time of the clock.
+// past is before all times of the clock, and forever is after all of them.
 var past, forever = time.Unix(1, 0), time.Unix(1<<40, 0) //nolint:forbidigo // no step of the wall clock matters here
 
-// endpoint is what a loop drives: a listener's shard or a dialed connection.
+// endpoint is the part of a listener's shard or of a dialed connection that a loop calls.
 type endpoint interface {
 	// receive handles a received datagram.
 	receive(now time.Time, d datagram)
-	// endBatch handles what other goroutines have left for this one, see [loop.interrupt].
+	// endBatch handles the work that other goroutines have queued for this one, see
+	// [loop.interrupt].
 	endBatch(now time.Time)
 	// tick handles timers.
 	tick(now time.Time)

@@ -13,14 +13,14 @@ const (
 	forwardedMemory = maxForwarded * 256 // most are much smaller than a full datagram
 )
 
-// mailbox contains what other shards have left for one. The zero value is empty. It is safe for
-// concurrent use.
+// mailbox contains the datagrams and tasks that other shards have queued for a shard. The zero
+// value is empty. It is safe for concurrent use.
 type mailbox struct {
 	filled atomic.Bool // the mailbox may be non-empty
 
 	mu   sync.Mutex
 	mail mail
-	read mail // returned by the last take; used by its caller alone
+	read mail // returned by the last take; used only by its caller
 }
 
 type mail struct {

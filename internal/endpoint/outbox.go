@@ -97,7 +97,7 @@ func (o *outbox) setBatching(on bool) {
 	o.batching = on
 }
 
-// writeQueue writes the queue. The lock is held, so that later datagrams do not overtake it.
+// writeQueue writes the queue. The lock is held, so that datagrams stay in order.
 func (o *outbox) writeQueue() {
 	for rest := o.queue; len(rest) > 0; {
 		n, err := o.writeBatch(rest)
@@ -128,7 +128,7 @@ func (o *outbox) writeBatch(batch []transport.Datagram) (int, error) {
 // sendQuiet is the time without a failure after which sending counts as restored.
 const sendQuiet = 5 * time.Second
 
-// downAfter is the time during which all sends fail before the network counts as gone.
+// downAfter is the time for which all sends must fail before the network counts as lost.
 const downAfter = time.Second
 
 // sendMonitor logs when a packet connection starts to reject datagrams, for lack of buffers,
@@ -143,7 +143,7 @@ type sendMonitor struct {
 }
 
 // check compares the counters of the outbox with those of its last call, and reports, once in
-// downAfter, whether the network of the packet connection's address is gone.
+// downAfter, whether the network of the packet connection's address was lost.
 func (m *sendMonitor) check(now time.Time, o *outbox) (down bool) {
 	sent, failed := o.sent.datagrams.Load(), o.sent.failed.Load()
 	if sent == m.sent && failed == m.failed {

@@ -15,8 +15,8 @@ import (
 // aheadInterval is the minimum time between two records that the clock of a backend is ahead.
 const aheadInterval = time.Minute
 
-// An admitted hello creates a session, but it may be a copy of somebody else's hello. So the
-// session is pending, registered by its id alone and unknown to the handler, until a datagram
+// An admitted hello creates a session, but it may be a copy of another client's hello. The session
+// is therefore pending: registered only by its id, and unknown to the handler, until a datagram
 // encrypted with its keys shows that the client has them.
 
 // receiveHello handles a hello. Until its sender's address is validated, it costs at most two MACs
@@ -156,8 +156,8 @@ func (s *shard) accept(now time.Time, request *admission.Request, g session.Gran
 }
 
 // register registers a connection that has just opened, and reports whether the handler may learn
-// of it. It replaces an open one of the same client: a handler, possibly of another shard, learns
-// of the end of that one first.
+// of it. It replaces an open connection of the same client: the handler of that connection,
+// possibly of another shard, is called with its end first.
 func (s *shard) register(now time.Time, c *Conn, state session.State) bool {
 	if c.phase != pending || state == session.Connecting || c.registered {
 		return !c.waiting

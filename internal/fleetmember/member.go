@@ -194,10 +194,10 @@ func wake(c chan<- struct{}) {
 	}
 }
 
-// Run participates in the fleet until ctx is done: it records sessions, watches for those that are
-// replaced, and announces what load returns, whose Name, Labels and Started it sets. Then it
+// Run participates in the fleet until ctx is done: it records sessions, watches for replaced
+// sessions, and announces the result of load, whose Name, Labels and Started it sets. Then it
 // withdraws the server and its sessions, within fleet.Config.Timeout. If another server has the
-// name when this one begins, it returns [fleet.ErrTaken] at once.
+// name at the start, it returns [fleet.ErrTaken] at once.
 func (m *Member) Run(ctx context.Context, load func() fleet.Server) error {
 	if err := m.announce(ctx, load); errors.Is(err, fleet.ErrTaken) {
 		return err

@@ -237,8 +237,8 @@ const (
 	ahead = 4 << (seal.EpochBits - wire.NumberBits)
 )
 
-// forgetKeys discards the keys of a failed attempt if nothing was decrypted yet: for many sessions
-// they take much memory.
+// forgetKeys discards the keys of a failed attempt if nothing was decrypted yet: they would need
+// much memory for many sessions.
 func (d *direction) forgetKeys() {
 	if d.next == 0 {
 		d.archive = seal.NewArchive(d.archive.Suite(), d.secret)
@@ -251,8 +251,8 @@ func (d *direction) open(dst []byte, h wire.Header, b []byte) ([]byte, bool) {
 }
 
 // search decrypts a datagram with a number farther ahead. It tries at most budget numbers, and
-// subtracts the number of attempts. For a data header it tries none: a gap lasts until the next
-// heartbeat, which has more bits of its number.
+// subtracts the number of attempts. For a data header it tries none: after a gap, datagrams are
+// opened again from the next heartbeat on, which contains more bits of its number.
 func (d *direction) search(dst []byte, h wire.Header, b []byte, budget *int) ([]byte, bool) {
 	if h.Form() == wire.DataForm {
 		return dst, false

@@ -54,7 +54,7 @@ type BindAnswer struct {
 	// and ReasonInvalid, and for offers, Theirs explains the reason.
 	Field  int
 	Theirs string
-	Known  []string // names of the DS's RPCs for ReasonUnknown, of its codecs for ReasonCodec
+	Known  []string // names of the server's RPCs for ReasonUnknown, and of its codecs for ReasonCodec
 	Prior  uint64   // hash of the prior in use: the requested one, or the DS's built-in one
 	// LimitHz is the permitted rate for ReasonRate and ReasonFixedRate.
 	LimitHz float64

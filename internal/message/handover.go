@@ -26,7 +26,7 @@ const (
 	maxStream = 15
 )
 
-// HandoverNotice tells a client to continue at another server.
+// HandoverNotice requests that the client continue at another server.
 type HandoverNotice struct {
 	// Stream is the number of a replication stream. The handover takes effect at tick Tick of its
 	// world. With NoStream it takes effect at once, and Tick is 0.
@@ -126,8 +126,8 @@ func (s Secret) Hash(data []byte) (hash [sha256.Size]byte) {
 	return [sha256.Size]byte(h.Sum(hash[:0]))
 }
 
-// AppendSwitch appends, with its type, the message that tells a server that its client has switched
-// to another server.
+// AppendSwitch appends, with its type, the message by which a client reports to its former server
+// that it has switched to another server.
 func AppendSwitch(dst []byte) []byte { return append(dst, byte(Handover)) }
 
 // AppendRelease appends, with its type, the message that releases a player. The client passes it to

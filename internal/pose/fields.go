@@ -17,7 +17,7 @@ type Fields struct {
 	parts     []part
 	angles    int     // used of Pose.Angles
 	numbers   int     // used of Pose.Numbers
-	teleports uintptr // offset of the count of jumps; none if there is none
+	teleports uintptr // offset of the count of jumps; the constant none if there is no such field
 	size      uintptr // size of the teleports field in bytes
 }
 
@@ -30,8 +30,8 @@ type part struct {
 
 const none = ^uintptr(0)
 
-// FieldsOf returns the fields of a struct type. An error names the field whose tag cannot be meant,
-// and the tags that are possible.
+// FieldsOf returns the fields of a struct type. An error names the field with an invalid tag, and
+// the possible tags.
 func FieldsOf(t reflect.Type) (*Fields, error) {
 	if t.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("%v is not a struct", t)
@@ -61,7 +61,7 @@ func (f *Fields) addStruct(t reflect.Type, base uintptr) error {
 	return nil
 }
 
-// shape is what the values of a Go type are.
+// shape describes the values of a Go type.
 type shape uint8
 
 const (

@@ -50,7 +50,7 @@ func Blend(hermite bool, a, b *Pose, f, between float64) Pose {
 	return out
 }
 
-// Still reports whether a pose does not change, as that of most objects. It is fast.
+// Still reports whether a pose does not change, which is true of most objects. It is fast.
 func Still(hermite bool, a, b *Pose) bool {
 	return *a == *b && (!hermite || a.Velocity == schema.Vec3{})
 }

@@ -43,7 +43,7 @@ func (m *Meter) Samples() int { return m.samples }
 func (m *Meter) Mean() time.Duration { return m.mean }
 
 // End ends the interval. It returns the delay of every datagram of the interval in queues, less
-// half of the usual variation of the round-trip time, which may have another cause. It may be
+// half of the mean deviation of the round-trip time, which may have another cause. It may be
 // negative. Without round-trip times it returns 0.
 func (m *Meter) End(now time.Time) time.Duration {
 	if m.samples == 0 {

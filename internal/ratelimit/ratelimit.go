@@ -1,4 +1,4 @@
-// Package ratelimit implements a token bucket, which limits how often something may happen.
+// Package ratelimit implements a token bucket.
 package ratelimit
 
 import "time"
@@ -6,9 +6,9 @@ import "time"
 // Rate is a rate limit: PerSecond on average, and at most Burst at once.
 type Rate struct{ PerSecond, Burst float64 }
 
-// Bucket is the use of a [Rate] by one source. The zero value is full. Times are since any moment,
-// the same for all calls; one before that of the last call refills nothing. The rate may differ
-// between calls. A Bucket does not allocate and is not safe for concurrent use.
+// Bucket is the use of a [Rate] by one source. The zero value is full. Times are durations since a
+// start that is the same for all calls. A time before that of the last call refills nothing. The
+// rate may differ between calls. A Bucket does not allocate and is not safe for concurrent use.
 type Bucket struct {
 	used float64       // tokens that are not refilled yet
 	at   time.Duration // time of the last call of Take

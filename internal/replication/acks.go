@@ -78,9 +78,9 @@ func (q *acks) sendAlone(a *ack, now time.Time) {
 	_ = q.link.Send(q.buf) // the next ack repeats it
 }
 
-// pays reports whether an ack is worth a datagram of its own now. While the ack waits, the server
-// codes messages against an older baseline. Their size is assumed to grow as the square root of the
-// baseline's age.
+// pays reports whether the benefit of an ack justifies a datagram of its own now. While the ack
+// waits, the server codes messages against an older baseline. Their size is assumed to grow as the
+// square root of the baseline's age.
 func (q *acks) pays(a *ack, now time.Time, wait time.Duration) bool {
 	age := q.link.RTT() + now.Sub(a.sent)
 	more := float64(a.received) * float64(wait) / float64(2*age)

@@ -33,7 +33,7 @@ type feed struct {
 	start      time.Time // time 0 of the clock
 	rateNews   bool      // RateNews has not reported the last change of clock.Off
 	arrived    time.Time // arrival of the first datagram, or zero
-	settled    bool      // messages are passed on, and not held any more
+	settled    bool      // messages are delivered at once, and no longer held
 	// partial is true if the view was shown before it was complete and PartialNews has not reported
 	// it.
 	partial bool
@@ -253,7 +253,7 @@ func (f *feed) receive(msg []byte, at time.Time) error {
 			f.game.Reach(f.newest)
 		}
 	}
-	// Even after an error: an ack also reports what is missing.
+	// Even after an error: an ack also reports missing messages.
 	f.buf = f.receiver.AppendAck(append(f.buf[:0], byte(message.DownAck), f.offer.Number))
 	f.acks.put(&f.ack, f.buf, len(msg), at)
 	return err
@@ -300,7 +300,7 @@ func (f *feed) handleDatagram(t message.Type, b []byte, at time.Time) error {
 	return f.receiveFragment(b, at)
 }
 
-// progress returns how far the view has arrived from a server that is not the current one.
+// progress returns the progress of the view from a server that is not the current one.
 func (f *feed) progress(now time.Time) Progress {
 	switch {
 	case f == nil:

@@ -61,7 +61,7 @@ func (m *GameMessages) pop() {
 }
 
 // Reach makes the messages of a tick and of earlier ticks due. The order is preserved: a message
-// waits if one before it is not due.
+// waits if an earlier message is not due.
 func (m *GameMessages) Reach(tick uint64) {
 	for len(m.held) > 0 && m.held[0].tick <= tick {
 		m.pop()

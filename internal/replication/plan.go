@@ -20,9 +20,9 @@ const (
 	planWork = 512
 )
 
-// plan chooses the baselines against which a tick is encoded, at most room. Clients that have none
-// of them receive nothing. The plan improves from tick to tick, because the ages of the clients'
-// baselines change slowly.
+// plan chooses the baselines against which a tick is encoded, at most room. Clients without any of
+// these baselines receive nothing. The plan improves from tick to tick, because the ages of the
+// clients' baselines change slowly.
 type plan struct {
 	room    int                  // at most maxEncodings
 	chosen  [maxStep + 1]uint64  // chosen baselines by step; bit d stands for distance d
@@ -128,8 +128,8 @@ func unserved(c *clientBaselines, have uint64) bool { return have == 0 && (c.lat
 
 func everyone(*clientBaselines, uint64) bool { return true }
 
-// replaceFirst replaces a choice by the best one for the clients that first selects. If that
-// results in none, it takes the best one for the clients that second selects.
+// replaceFirst replaces a choice by the best one for the clients that first selects. If there is no
+// such baseline, it takes the best one for the clients that second selects.
 func (p *plan) replaceFirst(s *choice, first, second func(c *clientBaselines, have uint64) bool) {
 	if p.replace(s, first); s.distance == 0 {
 		p.replace(s, second)

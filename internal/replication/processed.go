@@ -8,10 +8,10 @@ import (
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
-// Processed reports to a client which of its calls the server had processed when it sent a message
-// of a world. It differs between players, so the encodings that players share do not contain it. It
-// is a byte with the number of RPCs, and then for each RPC, by ascending number, the RPC's number
-// and the low 16 bits of the sequence number after the last processed call.
+// Processed contains the number of a client's calls of each RPC that the server had processed when
+// it sent a message of a world. It differs between players, so the encodings that players share do
+// not contain it. It is a byte with the number of RPCs, and then for each RPC, by ascending number,
+// the RPC's number and the low 16 bits of the sequence number after the last processed call.
 type Processed []byte
 
 const processedSize = 3 // bytes per RPC

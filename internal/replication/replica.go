@@ -50,7 +50,7 @@ type mode struct {
 type sender interface {
 	// start prepares the first message to a client that has just subscribed.
 	start(now time.Time)
-	// stop frees what only an active replica needs.
+	// stop frees memory that only an active replica needs.
 	stop()
 	// message returns the next message, at most limit bytes. The message is in own, which may grow,
 	// or in memory of the world that is valid until the next tick is prepared. If there is no
@@ -356,7 +356,9 @@ func (s *Replica) Shown(dst []time.Duration) []time.Duration {
 	of := s.sender.received(numbers[:0])
 	for _, n := range of {
 		tick := s.hub.ticks[n%snapshot.Ring].Load()
-		if tick <= s.sent { // otherwise it is that of a newer snapshot, which was not sent to the client
+		// Otherwise the slot contains the tick of a newer snapshot, which was not sent to the
+		// client.
+		if tick <= s.sent {
 			dst = append(dst, TickTime(tick, s.mode.offer.TickHz))
 		}
 	}

@@ -32,19 +32,20 @@ const (
 	maxWait = 50 * time.Millisecond
 )
 
-// keyframeRate limits how often a client may lose all baselines of the plan. Above the limit, a
-// keyframe is encoded for it at most once per second, and each of its keyframes is treated as a
-// large one.
+// keyframeRate limits the number of times that a client may lose all baselines of the plan. Above
+// the limit, a keyframe is encoded for it at most once per second, and each of its keyframes is
+// treated as a large one.
 var keyframeRate = ratelimit.Rate{PerSecond: .1, Burst: 3}
 
 // ackWindow is the number of messages that an ack covers, with either codec.
 const ackWindow = 64
 
-// returnRate limits how often a hold ends early because the client is heard again after a silence.
-// Above the limit, a client that falls silent repeatedly waits until the hold ends.
+// returnRate limits the number of holds that end early because a datagram of the client arrives
+// after a silence. Above the limit, a client that falls silent repeatedly waits until the hold
+// ends.
 var returnRate = ratelimit.Rate{PerSecond: .2, Burst: 3}
 
-// returns records when a client was heard again after a silence.
+// returns records the time at which a datagram of the client arrived after a silence.
 type returns struct {
 	last  time.Time        // newest known return
 	first time.Time        // first known return: time 0 of the bucket
@@ -280,9 +281,9 @@ func (d *SnapshotDecoder) ageInTicks(dst []uint64, seq uint16, ages []uint64) []
 // Complete reports whether the last decoded message shows all objects of the client's view.
 func (d *SnapshotDecoder) Complete() bool { return d.areas == nil || d.areas.Complete() }
 
-// Ages returns, for each object, by how many ticks it is older than the last decoded snapshot. The
-// objects of type 0 are the world's own; those of type n above 0 are the objects of Further(n-1).
-// Ages returns an empty slice if no object is older. The slice is valid as long as the objects.
+// Ages returns the age of each object relative to the last decoded snapshot, in ticks. The objects
+// of type 0 are the world's own; those of type n above 0 are the objects of Further(n-1). Ages
+// returns an empty slice if no object is older. The slice is valid as long as the objects.
 func (d *SnapshotDecoder) Ages(typ int) []uint64 {
 	if d.areas == nil {
 		return nil

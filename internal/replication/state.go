@@ -69,7 +69,7 @@ type stateSender struct {
 	viewer    uint16
 	hasViewer bool
 	first     uint64 // number of the first message after a resubscription
-	epoch     uint8  // epoch of that message
+	epoch     uint8  // epoch of the first message
 
 	*stateEncoder // nil while stopped
 }
@@ -139,9 +139,9 @@ func (s *stateSender) message(own *[]byte, limit int, now time.Time) ([]byte, er
 	return out, nil
 }
 
-// room returns the room for state in a message now, and its maximum, both in bytes. The room is
-// what the bandwidth permits since the last message. The maximum is a datagram, or the bandwidth
-// per message if that is more.
+// room returns the room for state in a message now, and its maximum, both in bytes. The room is the
+// size that the bandwidth permits since the last message. The maximum is a datagram, or the
+// bandwidth per message if that is more.
 func (s *stateSender) room(now time.Time) (bytes, most int) {
 	bytesPerSecond := s.rate.rate / 8
 	largest := max(bytesPerSecond/s.rateHz, float64(s.wireSize(transport.MaxPayload-1)))

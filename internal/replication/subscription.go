@@ -28,7 +28,7 @@ type View interface {
 	// messages that the receiver held until Show. It is called without the lock, on the goroutine
 	// that receives.
 	Deliver()
-	// Game passes on a game message that takes effect at a tick. It is called before Deliver passes
+	// Game delivers a game message that takes effect at a tick. It is called before Deliver passes
 	// on that tick or a later one, in the same way as Deliver.
 	Game(tick uint64, message []byte)
 }
@@ -48,8 +48,8 @@ type Receiver interface {
 	Begin(o *Offer, initial []byte) error
 	// Receive decodes a message that arrived at a time. It returns the message's tick, and whether
 	// the message shows all objects of the client's view. If held is set, an incomplete message is
-	// not passed on: the client continues to show an earlier stream. Before Show, Receive holds
-	// what it would pass on. It counts errors by reason in st. processed is valid during the call.
+	// not passed on: the client continues to show an earlier stream. Before Show, Receive holds the
+	// decoded messages. It counts errors by reason in st. processed is valid during the call.
 	Receive(message []byte, processed Processed, at time.Time, held bool, st *Stats) (tick uint64, complete bool, err error)
 	// End is called when the stream has ended. The objects that it has shown remain visible.
 	End()

@@ -53,7 +53,7 @@ func (all *Subscriptions) Subscribe(world string, v View, ackHz float64, now tim
 	return s, nil
 }
 
-// Unsubscribe ends a subscription and tells the servers.
+// Unsubscribe ends a subscription and informs the servers.
 func (all *Subscriptions) Unsubscribe(s *Subscription, now time.Time) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -69,7 +69,7 @@ func (all *Subscriptions) Unsubscribe(s *Subscription, now time.Time) {
 	all.past = AddStats(all.past, &st)
 }
 
-// Received returns how many bytes of the requested initial state were received, and its size. The
+// Received returns the number of received bytes of the requested initial state, and its size. The
 // size is 0 if the subscription does not wait for an initial state.
 func (all *Subscriptions) Received(s *Subscription) (n, size int) {
 	all.mu.Lock()

@@ -202,7 +202,7 @@ func (w *World) Send(clock func() time.Time, spread time.Duration) (int, error) 
 	return w.Broadcast(clock, spread)
 }
 
-// pacer limits how many ticks a second are sent. The zero value is ready.
+// pacer limits the number of ticks that are sent per second. The zero value is ready.
 type pacer struct {
 	next float64 // the next tick that may be sent
 }

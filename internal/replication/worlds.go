@@ -10,7 +10,7 @@ import (
 )
 
 // Worlds contains the worlds that one server offers to a client. The receivers of the subscribed
-// worlds hold what they decode until Show. The methods are safe for concurrent use.
+// worlds hold decoded messages until Show. The methods are safe for concurrent use.
 type Worlds struct {
 	all  *Subscriptions
 	link Link
@@ -120,7 +120,7 @@ func (w *Worlds) withdraw(n uint8) {
 	w.offers[n] = nil
 }
 
-// leave tells the server that the client does not receive a world any more.
+// leave informs the server that the client no longer receives a world.
 func (w *Worlds) leave(s *Subscription, now time.Time) {
 	f := w.feed(s)
 	if f == nil {
@@ -134,7 +134,7 @@ func (w *Worlds) leave(s *Subscription, now time.Time) {
 	}
 }
 
-// Progress is how far the worlds of another server have arrived.
+// Progress is the progress of receiving the worlds of another server.
 type Progress uint8
 
 const (
@@ -159,7 +159,7 @@ func (w *Worlds) Prepared(now time.Time) Progress {
 }
 
 // Reached reports whether a message of this tick or a later one was received of the world with this
-// number. It also returns true if there is no such world any more.
+// number. It also returns true if the world no longer exists.
 func (w *Worlds) Reached(number uint8, tick uint64) bool {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()

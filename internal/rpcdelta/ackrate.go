@@ -2,7 +2,7 @@ package rpcdelta
 
 import "math"
 
-// ackRate estimates how often the decoder should send acks.
+// ackRate estimates the rate at which the decoder should send acks.
 type ackRate struct {
 	last uint64 // newest payload at the last ack
 	// Means over recent delta payloads: bits of one frame, frames, age of the baseline.

@@ -253,9 +253,10 @@ func (t *ackTracker) reset() {
 	t.known.Reset()
 }
 
-// repairs returns how many times a payload can be repeated before the deadline of its frames, after
-// its ack has failed to arrive. It is 0 while acks are too unreliable to reveal losses, and while
-// no payload of the last two deadlines was acked, because the path is then interrupted.
+// repairs returns the number of times that a payload can be repeated before the deadline of its
+// frames, after its ack has failed to arrive. It is 0 while acks are too unreliable to reveal
+// losses, and while no payload of the last two deadlines was acked, because the path is then
+// interrupted.
 func (t *ackTracker) repairs() int {
 	a := &t.repair.acks
 	silent := t.next-t.resolved > 2*uint64(t.deadline)
@@ -265,10 +266,9 @@ func (t *ackTracker) repairs() int {
 	return max(0, min(t.deadline, MaxRepairAge)-t.batch-a.usual())
 }
 
-// overdue returns how many more times payload n is to be repeated, because it is lost or its ack is
+// overdue returns the number of further times to repeat payload n, because it is lost or its ack is
 // overdue. left is the number of later ticks in which a repetition still meets the deadline of all
-// frames that only this payload contains. Frames with a
-// sequence of before or higher are ignored.
+// frames that only this payload contains. Frames with a sequence of before or higher are ignored.
 func (t *ackTracker) overdue(n, before uint64) (copies, left int) {
 	f := t.sent.Get(n)
 	if f == nil || f.fresh == 0 || t.repair.payloads.Get(n) == nil || n >= t.resolved && int(t.next-1-n) <= t.repair.acks.usual() {

@@ -158,9 +158,9 @@ func (d *Decoder) Decode(payload []byte) ([]Delivery, error) {
 	return d.accept(h, n, payload)
 }
 
-// Decoded returns how many frames the last call of Decode has decoded, delivered or not: 0 if it
-// dropped the payload by its header, and at most MaxFrames. A payload that is malformed counts as
-// one of MaxFrames.
+// Decoded returns the number of frames that the last call of Decode decoded, delivered or not: at
+// most MaxFrames, and 0 if it dropped the payload because of its header. A payload that is
+// malformed counts as one of MaxFrames.
 func (d *Decoder) Decoded() int { return d.decoded }
 
 // accept decodes a payload that is newer than all before, and delivers its new frames. If the

@@ -5,9 +5,9 @@ import (
 	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
-// Profile reports what the bits of payloads are spent on, summed over many payloads. [NewProfile]
-// returns an empty one. [Decoder.Measure] or [Encoder.Measure] sets the Profile that
-// a decoder or encoder fills. Not safe for concurrent use.
+// Profile reports the bits that each part of payloads takes, summed over many payloads.
+// [NewProfile] returns an empty one. [Decoder.Measure] or [Encoder.Measure] sets the Profile that a
+// decoder or encoder fills. Not safe for concurrent use.
 //
 // PayloadBits is the sum of CountBits, RoundingBits and the Bits of all Fields. The cost of a
 // payload includes its redundant frames.

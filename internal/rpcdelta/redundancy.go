@@ -2,9 +2,10 @@ package rpcdelta
 
 import "math"
 
-// redundancy decides from the reported loss how many payloads contain each frame. It assumes that
-// payloads are lost independently or in bursts. The number of copies alternates between two values,
-// so that the mean probability that all copies of a frame are lost meets the target.
+// redundancy determines from the reported loss the number of payloads that contain each frame. It
+// assumes that payloads are lost independently or in bursts. The number of copies alternates
+// between two values, so that the mean probability that all copies of a frame are lost meets the
+// target.
 type redundancy struct {
 	setting  int     // EncoderConfig.Redundancy; RedundancyOff if a payload cannot contain several frames
 	limit    int     // maximum number of copies
@@ -149,8 +150,8 @@ func (m *lossMeter) observe(lost bool) {
 	m.last = lost
 }
 
-// changed reports whether the share of lost payloads has changed: chance alone hardly ever makes
-// the recent share differ by three times its standard deviation, or fall to an eighth.
+// changed reports whether the share of lost payloads has changed: by chance, the recent share
+// hardly ever differs by three times its standard deviation, or falls to an eighth.
 func (m *lossMeter) changed() bool {
 	const few = 4. / recentMemory // a few losses after a long time without loss are no change
 	difference := m.recent - m.loss

@@ -28,7 +28,7 @@ func (r *repair) store(n uint64, payload []byte) {
 	}
 }
 
-// ackTimer measures how long acks take.
+// ackTimer measures the delay of acks.
 type ackTimer struct {
 	longest [2]int  // longest delay of an ack, in the current and the previous period
 	acks    int     // acks in the current period

@@ -24,7 +24,7 @@ type fieldUrgency struct {
 	usual []float64 // mean cost of each component's changes; 0 before the first change
 }
 
-// urgencyRule determines what makes a frame urgent.
+// urgencyRule determines which frames are urgent.
 type urgencyRule uint8
 
 const (

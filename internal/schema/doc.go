@@ -3,6 +3,6 @@
 // name has the part for games, and describes the options of tags.
 //
 // Quantization is deterministic: the same value yields the same integers on every platform. The
-// package contains no codec; [Schema.Layouts] tells codecs the meaning and the range of each
-// integer.
+// package contains no codec; [Schema.Layouts] describes the meaning and the range of each integer
+// to codecs.
 package schema

@@ -113,9 +113,10 @@ type Field struct {
 	// VelocityScale is the factor from the unit of the velocity to the unit of this field. The
 	// default is 1.
 	VelocityScale float64 `json:"velocity_scale,omitempty"`
-	// Urgent tells a client that batches frames whether a change of the field must not wait for
-	// later frames. By default, changes of bool and bits fields do not wait, and neither do changes
-	// of other fields that the codec did not expect. It does not affect the wire format.
+	// Urgent determines whether a frame in which the field changed may wait for later frames at a
+	// client that batches frames. By default, changes of bool and bits fields do not wait, and
+	// neither do changes of other fields that the codec did not expect. It does not affect the wire
+	// format.
 	Urgent *bool `json:"urgent,omitempty"`
 }
 

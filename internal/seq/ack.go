@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// Ack is an ack of a stream of messages: the newest one received, and a window of those before it.
+// Ack is an ack of a stream of messages: the newest received message, and a window of earlier ones.
 // It is the common format of the acks of all codecs.
 type Ack struct {
 	// Stream is the number of the stream, 0 if the codec needs none.
@@ -79,8 +79,7 @@ func (a *Ack) shortest() bool {
 	return !a.long() && a.Stream|a.Epoch == 0 && a.Len <= shortestLen && a.Window == Mask(uint64(a.Len))
 }
 
-// Behind returns by how many numbers the ack's newest message is older than message newest, modulo
-// 2^Width.
+// Behind returns the distance from the ack's newest message to message newest, modulo 2^Width.
 func (a *Ack) Behind(newest uint64) uint64 {
 	return (newest - uint64(a.Newest)) & Mask(uint64(a.Width()))
 }
@@ -220,7 +219,7 @@ func parseLong(b []byte) (a Ack, rest []byte, ok bool) {
 	return a, rest[3:], true
 }
 
-// parseGaps parses what appendGaps appended. Window has Len ones before.
+// parseGaps parses the output of appendGaps. Window has Len ones before.
 func (a *Ack) parseGaps(b []byte) (rest []byte, ok bool) {
 	if len(b) == 0 {
 		return nil, false

@@ -1,4 +1,4 @@
-// Package serverclock estimates a server's time from the arrival of what it sends, or from its own
+// Package serverclock estimates a server's time from the arrival of its packets, or from its own
 // ticks. Times are durations since any start: of the own clock, and of the server's.
 package serverclock
 

@@ -11,11 +11,11 @@ const (
 	one = 1_000_000
 	// minRate and maxRate bound the rate of a [Line], whatever the packets show.
 	minRate, maxRate = one / 4, 2 * one
-	// exact is the difference from one up to which a rate counts as one: clocks that drift, and
-	// servers that keep their rate, are followed by the anchors alone.
+	// exact is the difference from one up to which a rate counts as one: the anchors suffice to
+	// follow clock drift, and servers that keep their rate.
 	exact = one / 100
 
-	// A packet counts for the line during one to two periods of so many bins.
+	// A packet counts for the line during one to two periods of this number of bins.
 	periodBins = 5
 	// The rate is the median of the slopes between bins that are so far apart, for the newest
 	// pairs: the quick one follows changes within about eight bins, the precise one needs 25. The
@@ -25,7 +25,8 @@ const (
 	preciseLag, precisePairs = 8, 17
 	bins                     = preciseLag + precisePairs
 	changed                  = one / 25
-	// A slope across silence, of so many times the shortest span, does not count.
+	// A slope across a silence that is this number of times as long as the shortest span does not
+	// count.
 	silence = 3
 
 	// remoteBin and localBin are the shortest bins of packets that came over a network, and of own

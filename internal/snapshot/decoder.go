@@ -30,7 +30,7 @@ type Decoder struct {
 }
 
 // NewDecoder returns a decoder of objects of schema s. initial is the set that the encoder's
-// [History] started from, or nil if that was empty. It must not be modified any more.
+// [History] started from, or nil if that was empty. It must not be modified afterwards.
 func NewDecoder(s *Schema, initial *Set) *Decoder {
 	d := &Decoder{origin: s.newOrigin(initial), sets: newSetRing(), base: unpackedSet{Set: Set{schema: s}}, newest: s.NewSet(), cur: s.NewSet()}
 	for i := range d.old {

@@ -3,8 +3,8 @@
 //
 // A [History] stores the newest sets of objects, quantized once for all players. An [Encoder]
 // encodes the newest set against an older one, the [Baseline]. [Receipts] know which sets a
-// client's [Decoder] has acked. A payload depends on the History's sets alone, so all clients that
-// have the baseline can receive the same one, whatever else they lost.
+// client's [Decoder] has acked. A payload depends only on the History's sets, so all clients that
+// have the baseline can receive the same payload, whatever else they lost.
 //
 // After quantization all arithmetic is on integers, with the same results on every processor. The
 // package uses no sockets, clocks or goroutines. No type is safe for concurrent use, except for

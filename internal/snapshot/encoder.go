@@ -25,10 +25,10 @@ type Info struct {
 	Bytes int
 }
 
-// Encoder encodes the snapshots of worlds. A payload depends on the world and the baseline alone,
-// so any client that has the baseline can decode it. The zero value is ready. Not safe for
-// concurrent use; several encoders may be used for one world at the same time, but not while the
-// caller fills a set.
+// Encoder encodes the snapshots of worlds. A payload depends only on the world and the baseline, so
+// any client that has the baseline can decode it. The zero value is ready. Not safe for concurrent
+// use; several encoders may be used for one world at the same time, but not while the caller fills
+// a set.
 type Encoder struct {
 	codec payloadCodec
 	empty *Set          // empty baseline of groups

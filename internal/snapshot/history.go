@@ -33,7 +33,7 @@ type origin struct {
 }
 
 // NewHistory returns a world that starts from initial, a set that both ends know and that must not
-// be modified any more; nil means an empty set.
+// be modified afterwards; nil means an empty set.
 func NewHistory(s *Schema, initial *Set) *History {
 	w := &History{origin: s.newOrigin(initial), schema: s, sets: ringcache.New[*Set](Ring), every: checkEvery}
 	w.fitter = newFitter(w)

@@ -64,7 +64,7 @@ func (p *Packed) Index(id uint16) (int, bool) {
 	return slices.BinarySearchFunc(p.objects, id, compareID)
 }
 
-// Only returns a set with object i alone. It shares the memory of p.
+// Only returns a set that contains only object i. It shares the memory of p.
 func (p *Packed) Only(i int) Packed {
 	words := len(p.rows) / len(p.objects)
 	one := p.objects[i : i+1 : i+1]

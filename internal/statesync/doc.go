@@ -10,11 +10,12 @@
 //	Sender.Ack                <----- ack ------  Receiver.Ack
 //	                                              Type.Round, step; Smoother
 //
-// A snapshot.Schema describes the objects. A [Shared] does what does not depend on the player, once
-// per tick; each player has a [Sender] of the Shared. An update is coded against the newest acked
-// update of its object, extrapolated by its velocities. Both ends store the state of their models
-// with each packet and continue from that of the newest acked one. A packet can therefore be
-// decoded from its own bytes and from acked packets, whatever else was lost, late or reordered.
+// A snapshot.Schema describes the objects. A [Shared] does the work that does not depend on the
+// player, once per tick; each player has a [Sender] of the Shared. An update is coded against the
+// newest acked update of its object, extrapolated by its velocities. Both ends store the state of
+// their models with each packet and continue from that of the newest acked one. A packet can
+// therefore be decoded from its own bytes and from acked packets, whatever else was lost, late or
+// reordered.
 //
 // After quantization all arithmetic is on integers, with the same results on every processor,
 // except for smoothing. The package uses no sockets, clocks or goroutines; times are ticks that the

@@ -106,7 +106,7 @@ func (a *Ack) Append(dst []byte) []byte {
 }
 
 // ParseAck parses the ack at the start of b and returns the bytes that follow it. It accepts only
-// what Append writes; an error wraps [snapshot.ErrMalformed].
+// the output of Append; an error wraps [snapshot.ErrMalformed].
 func ParseAck(b []byte) (a Ack, rest []byte, err error) {
 	w, rest, ok := seq.ParseAck(b)
 	if ok {

@@ -17,7 +17,7 @@ type Update struct {
 	// Late reports that a packet with a later tick was decoded before.
 	Late bool
 	// First reports that this is the first packet of a new sender. Ticks and objects of earlier
-	// packets have no meaning any more.
+	// packets are obsolete.
 	First bool
 	// Inputs are the ticks whose inputs were not known before, oldest first.
 	Inputs []TickInputs

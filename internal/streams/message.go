@@ -43,7 +43,7 @@ const (
 	numberBits = 3
 )
 
-// result tells how the reading end finished a stream.
+// result is the result with which the reading end finished a stream.
 type result uint8
 
 const (

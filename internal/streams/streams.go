@@ -41,7 +41,7 @@ type Owner interface {
 	// function, that function is called at the end of the stream, by the caller of [Mux.Deliver].
 	// It is called with all the data, or with an error if the stream was aborted or has more than
 	// [Window] bytes. The stream stays open until [Reader.Finish]. If AcceptReserved returns nil,
-	// the peer is told that this end handles no such streams.
+	// the peer is informed that this end handles no such streams.
 	AcceptReserved(r *Reader) func(data []byte, err error)
 	// Count counts bytes of data.
 	Count(sent, received int)

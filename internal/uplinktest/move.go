@@ -1,6 +1,6 @@
-// Package uplinktest has helpers for the tests of client and ds: a network in memory whose sockets
-// tests can watch and close, an RPC whose arguments are a function of the frame's number, and a
-// journal that compares delivered frames with the ones that were sent.
+// Package uplinktest contains helpers for the tests of client and ds: a network in memory whose
+// sockets tests can watch and close, an RPC whose arguments are a function of the frame's number,
+// and a journal that compares delivered frames with the ones that were sent.
 package uplinktest
 
 import (

@@ -230,7 +230,7 @@ func (m *traffic) Traffic() (bytes, datagrams int) {
 	return int(st.WireBytes() - m.bytes), int(st.Datagrams - m.datagrams)
 }
 
-// dsStateSender sends what a stateSender does, over a replication stream.
+// dsStateSender sends the same data as a stateSender, over a replication stream.
 type dsStateSender struct {
 	streamSender
 	stream *ds.StateStream

@@ -16,8 +16,8 @@ const PopDistance = 0.05
 
 // Meter measures a session since its start or the last Reset.
 type Meter struct {
-	// Ticks is the number of measured ticks. Bytes and Datagrams are what the server sent in them.
-	// Bytes include the headers down to IP.
+	// Ticks is the number of measured ticks. Bytes and Datagrams count the data that the server
+	// sent in them. Bytes include the headers down to IP.
 	Ticks, Bytes, Datagrams int
 	// Rejected is the number of messages that the client rejected, without late ones. LastError is
 	// the reason for the last one.
@@ -29,14 +29,14 @@ type Meter struct {
 	Position, Turn Distribution
 	// Pops is the number of pops. A pop in consecutive ticks counts once.
 	Pops int
-	// Delay is the age of what is drawn, summed over the ticks with something to draw.
+	// Delay is the age of the drawn state, summed over the ticks with a drawn state.
 	Delay time.Duration
 	drawn int
 	// Updates is the number of received states of cubes. Wait is the longest time between two
 	// updates of the same cube, in ticks.
 	Updates, Wait int
 
-	// Added to the traffic of the mode: that of previous modes, without what was before Reset.
+	// Added to the traffic of the mode: the traffic of previous modes since Reset.
 	moreBytes, moreDatagrams int
 
 	waiting   []int
@@ -155,7 +155,7 @@ func (m *Meter) PopsPerMinute() float64 { return float64(m.Pops) * 60 / m.Second
 // LongestWait returns Wait as a duration.
 func (m *Meter) LongestWait() time.Duration { return world.TickTime(m.Wait) }
 
-// MeanDelay returns the mean age of what is drawn.
+// MeanDelay returns the mean age of the drawn state.
 func (m *Meter) MeanDelay() time.Duration { return m.Delay / time.Duration(max(1, m.drawn)) }
 
 func distance(a, b schema.Vec3) float64 {

@@ -48,9 +48,9 @@ type Options struct {
 	// lost.
 	Jitter time.Duration
 	Loss   float64
-	// Sight is the distance in meters within which the client of ModeSnapshots sees cubes: it is
-	// sent the cells of the world within that distance of its own cube. 0 means the whole world. It
-	// applies to [Endpoints] only.
+	// Sight is the distance in meters within which the client of ModeSnapshots sees cubes: it
+	// receives the cells of the world within that distance of its own cube. 0 means the whole
+	// world. It applies to [Endpoints] only.
 	Sight float64
 	// NoRound and NoSmooth apply to ModeState. NoRound does not round the simulations of both ends,
 	// and NoSmooth draws corrections without smoothing.
@@ -83,11 +83,11 @@ type Receiver interface {
 	// Receive applies a message that arrived at that time. Late and duplicate messages are ignored.
 	Receive(at time.Duration, message []byte) error
 	// Draw is called once per tick. It writes the cubes as the client draws them now to drawn,
-	// which has one element per cube, and returns the server's time of that. It returns false if
-	// there is nothing to draw yet.
+	// which has one element per cube, and returns the server's time of this state. It returns false
+	// if there is nothing to draw yet.
 	Draw(now time.Duration, drawn []world.Visual) (server time.Duration, ok bool)
-	// Motion returns how far the client's simulation moved a cube per tick of the last Draw,
-	// without corrections. It returns false if the client does not simulate.
+	// Motion returns the distance by which the client's simulation moved a cube per tick of the
+	// last Draw, without corrections. It returns false if the client does not simulate.
 	Motion(cube int) (schema.Vec3, bool)
 	// Ack is called once per tick. It appends an ack for the Sender to dst if there is one to send.
 	Ack(dst []byte) []byte
@@ -97,7 +97,7 @@ type Receiver interface {
 
 // Carrier is a Sender that transports its messages itself: it does not call emit.
 type Carrier interface {
-	// Traffic returns what was sent so far. Bytes include the headers down to IP.
+	// Traffic returns the counts of data sent so far. Bytes include the headers down to IP.
 	Traffic() (bytes, datagrams int)
 	// Close stops both ends.
 	Close() error

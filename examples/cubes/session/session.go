@@ -1,8 +1,8 @@
 // Package session replicates the server's world to one client over a link, tick by tick, and
-// measures what the client sees. Each replication [Mode] is a [Sender] and a [Receiver]. Those that
-// New creates by default exchange messages over a simulated link in the caller's time; those of
-// [Endpoints] use a real server and client. [Compare] runs all modes on the same inputs in virtual
-// time.
+// measures the state that the client sees. Each replication [Mode] is a [Sender] and a [Receiver].
+// Those that New creates by default exchange messages over a simulated link in the caller's time;
+// those of [Endpoints] use a real server and client. [Compare] runs all modes on the same inputs in
+// virtual time.
 package session
 
 import (
@@ -52,7 +52,7 @@ type Session struct {
 	down, up *simLink
 	ack      []byte
 	history  history
-	// Drawn is what the client draws. It is valid if Drawing.
+	// Drawn contains the cubes as the client draws them. It is valid if Drawing.
 	Drawn []world.Visual
 	// DrawnAt is the server's time of Drawn.
 	DrawnAt time.Duration
@@ -81,7 +81,7 @@ func New(cfg Config) (*Session, error) {
 	return s, nil
 }
 
-// Use replaces the replication mode and its options while the world goes on. Drawn is unchanged
+// Use replaces the replication mode and its options while the world continues. Drawn is unchanged
 // until the new receiver has something to draw.
 func (s *Session) Use(m Mode, o Options) error {
 	if err := s.Close(); err != nil {

@@ -35,7 +35,7 @@ type simLink struct {
 	splitter  fragment.Splitter
 	assembler *fragment.Assembler
 
-	// bytes and datagrams count what was sent. Bytes include the headers down to IP.
+	// bytes and datagrams count the sent data. Bytes include the headers down to IP.
 	bytes, datagrams int
 }
 

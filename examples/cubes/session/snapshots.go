@@ -126,7 +126,7 @@ func (p *pacer) due(tick, sent int) bool {
 	return tick%p.every == 0 && (p.budget == 0 || p.credit >= 0)
 }
 
-// spent accounts for a message of that many bytes.
+// spent accounts for a message of a size in bytes.
 func (p *pacer) spent(bytes int) {
 	if p.budget > 0 {
 		p.credit -= 8 * float64(wireSize(bytes))
@@ -155,7 +155,7 @@ func newPlayback(count int, method interpolate.Method, o Options) (playback, err
 	return p, err
 }
 
-// add adds the snapshot in cubes, which is the one of tick, to the buffer.
+// add adds the snapshot of a tick, which cubes contains, to the buffer.
 func (p *playback) add(at time.Duration, tick int) error {
 	p.newest, p.fresh = max(p.newest, tick), true
 	err := p.buffer.Add(at, world.TickTime(tick), p.ids, p.cubes)

@@ -119,7 +119,7 @@ func (r *clientSnapshotReceiver) Updated(f func(cube int)) {
 // cellSize is the size of the cells of the world, in meters.
 const cellSize = 4
 
-// areas divides the world into cells. Each cube is in one of them. The client sees those within
+// areas divides the world into cells. Each cube is in one of them. The client sees the cubes within
 // sight of its own cube.
 type areas struct {
 	grid  *area.Grid

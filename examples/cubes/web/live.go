@@ -160,7 +160,8 @@ type Settings struct {
 	// Budget of 0 means no limit.
 	Rate   int `json:"rate"`
 	Budget int `json:"budget"`
-	// Sight is how far the client of compressed snapshots sees, in meters. 0 means the whole world.
+	// Sight is the distance in meters within which the client of compressed snapshots sees cubes. 0
+	// means the whole world.
 	Sight float64 `json:"sight"`
 	// Loss is a fraction; RTT and Jitter are in milliseconds. See session.Link.
 	Loss   float64 `json:"loss"`
@@ -257,7 +258,7 @@ func newSteering(ctx context.Context, l session.Link) (s *steering, err error) {
 	go func() { _ = s.server.Serve(context.WithoutCancel(ctx)) }() // returns after Close
 	dial, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
-	// Without a preset: presets concern calls, and what is compared here is the world.
+	// Without a preset: presets affect calls, and this example compares worlds.
 	if s.conn, err = client.Dial(dial, s.server.Addr().String(), client.Config{Network: s.network}); err != nil {
 		return nil, err
 	}

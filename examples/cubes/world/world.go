@@ -134,7 +134,8 @@ func (w *World) Set(i int, b *Body) {
 }
 
 // Nudge replaces position, orientation and velocities of cube i, which moves, by nearly the same
-// values. The engine's other state is unchanged: for how many steps the cube has been slow.
+// values. The engine's other state is unchanged: the number of steps for which the cube has been
+// slow.
 func (w *World) Nudge(i int, b *Body) {
 	w.check(i)
 	engine.Lock()

@@ -229,9 +229,9 @@ func (m *message) appendKeyframe(i int, e *encoding) {
 }
 
 // moved returns the objects of group g that the client may already show. The client may have been
-// shown them in another group, or they entered g after a message that contained g. The objects are
-// coded so that the client can decode them with the message's baseline alone. They are valid until
-// the message is complete.
+// shown them in another group, or they entered g after a message that contained g. The client can
+// decode the objects with only the message's baseline. They are valid until the message is
+// complete.
 func (m *message) moved(g *Group) []entered {
 	at := len(m.found)
 	i := slices.IndexFunc(m.view.members, func(m member) bool { return m.group == g })

@@ -71,7 +71,7 @@ type typeDecoder struct {
 	ages, mergedAges ages          // ages of shown and of merged
 }
 
-// ages contains, for each object of a set, by how many snapshots it is older than the message.
+// ages contains the age of each object of a set, in snapshots before the message.
 type ages struct {
 	of  []uint64 // by index of the object
 	any bool     // some age is above 0
@@ -159,8 +159,8 @@ func (d *Decoder) Shown(typ int) *snapshot.Set { return d.types[typ].shown }
 // the next call of Decode.
 func (d *Decoder) Complete() bool { return !d.partial }
 
-// Ages returns, for each object of Shown, by how many snapshots it is older than the message. It
-// returns nil if no object is older. The slice is valid as long as the set that Shown returns.
+// Ages returns the age of each object of Shown, in snapshots before the message. It returns nil if
+// no object is older. The slice is valid as long as the set that Shown returns.
 func (d *Decoder) Ages(typ int) []uint64 {
 	if a := &d.types[typ].ages; a.any {
 		return a.of

@@ -119,8 +119,8 @@ func (v *View) freeSlot() int {
 	return i
 }
 
-// shift returns by how many bits to shift member.had so that bit d stands for the message that is d
-// snapshots older than snapshot n.
+// shift returns the number of bits by which to shift member.had so that bit d stands for the
+// message that is d snapshots older than snapshot n.
 func (v *View) shift(n uint64) uint64 { return n + 1 - v.next }
 
 // sent records that the message of snapshot n was sent, coded against base.
@@ -160,11 +160,12 @@ func (v *View) Ack(a snapshot.Ack) (acked int, err error) {
 	return acked, err
 }
 
-// Resends returns how often the hold time of an unacked keyframe was doubled since the last ack.
+// Resends returns the number of times that the hold time of an unacked keyframe was doubled since
+// the last ack.
 func (v *View) Resends() int { return int(v.resends) }
 
 // Retry resets the hold time of unacked keyframes, and sends them again with the next message. Call
-// it when a client is heard again after a silence.
+// it when a datagram of the client arrives after a silence.
 func (v *View) Retry() { v.resends, v.retry = 0, true }
 
 // maxResends is the maximum number of times that the hold time of an unacked keyframe is doubled.

@@ -6,8 +6,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/codec/fnv"
 )
 
-// flagInputs are the inputs of the model of a flag, the bit that tells whether a field or a
-// component differs from its reference.
+// flagInputs are the inputs of the model of a flag: the bit that is set if a field or a component
+// differs from its reference.
 type flagInputs uint8
 
 const (

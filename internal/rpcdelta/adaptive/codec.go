@@ -244,8 +244,8 @@ func (c *payloadCodec[M]) count(m *countModel, n, limit int) int {
 }
 
 // forecast returns the predicted value of component k of a numeric group and the expected magnitude
-// of its residual. It computes what [refFrames.offset], [component.fit] and [componentState.expect]
-// compute, in one function to avoid calls in the hot path.
+// of its residual. It combines [refFrames.offset], [component.fit] and [componentState.expect] in
+// one function, to avoid calls in the hot path.
 func (c *frameContext) forecast(
 	l *modelState, ints []int32, g *group, cp *component, lc *componentState, k int,
 ) (pred int32, e expectation) {

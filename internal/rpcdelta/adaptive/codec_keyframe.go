@@ -8,8 +8,8 @@ import (
 	"github.com/uplink-rpc/uplink/internal/schema"
 )
 
-// keyframe codes a frame without a reference by a static code. A group of numbers has the length of
-// its longest magnitude, then each magnitude in that many bits.
+// keyframe codes a frame without a reference by a static code. A group of numbers is coded as the
+// length of its longest magnitude in bits, followed by each magnitude with this length.
 func (c *payloadCodec[M]) keyframe(frame *schema.Frame) error {
 	for i := range c.m.groups {
 		g := &c.m.groups[i]

@@ -86,8 +86,8 @@ func fieldOf(s *schema.Schema, l *schema.Layout) Field {
 	return f
 }
 
-// keyOf returns the key of a field in priors: a hash of the RPC and of all that determines the
-// encoding of the field.
+// keyOf returns the key of a field in priors: a hash of the RPC and of all properties that
+// determine the encoding of the field.
 func keyOf(s *schema.Schema, f *schema.Field) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(s.RPC() + "\n" + f.String()))

@@ -34,8 +34,8 @@ const (
 	paramKinds    = paramCompFlag + paramKind(families)
 )
 
-// trained reports whether a prior has initial values of this kind for unknown fields. It has none
-// for weights and scales, because those of other games are worse than the built-in ones.
+// trained reports whether a prior has initial values of this kind for unknown fields. It contains
+// no weights and scales, because those of other games are worse than the built-in ones.
 func (p paramKind) trained() bool {
 	return p < paramUses || p >= paramCosts
 }

@@ -1,5 +1,5 @@
-// Package inspect looks into payloads of package rpcdelta: their headers, their parts, and what
-// their bits are spent on. It is for tools and tests; an endpoint does not need it.
+// Package inspect looks into payloads of package rpcdelta: their headers, their parts, and the bits
+// that each part takes. It is for tools and tests; an endpoint does not need it.
 package inspect
 
 import "github.com/uplink-rpc/uplink/internal/rpcdelta/wire"

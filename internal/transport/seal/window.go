@@ -117,7 +117,7 @@ func (w *Window) part(n, last uint64) (word *uint64, mask, size uint64) {
 // Next returns the newest received number plus one, or 0.
 func (w *Window) Next() uint64 { return w.next }
 
-// Behind returns how far a number is behind the newest received number, 0 if it is newer.
+// Behind returns the distance of a number behind the newest received number, 0 if it is newer.
 func (w *Window) Behind(number uint64) uint64 {
 	if number >= w.next {
 		return 0

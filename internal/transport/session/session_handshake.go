@@ -23,7 +23,8 @@ const (
 	maxPending = 5 * time.Second
 )
 
-// MaxTokenAhead is how far the clock that issued a token may be ahead of the listener's.
+// MaxTokenAhead is the maximum time by which the clock that issued a token may be ahead of the
+// listener's.
 const MaxTokenAhead = time.Minute
 
 // Prologue is the prologue of the key exchange: the protocol and [wire.Version].
@@ -217,7 +218,7 @@ func (s *Session) Refusal() error {
 	return s.handshake.refusal
 }
 
-// Grant is what a listener grants a client.
+// Grant contains the parameters of a session that a listener accepts.
 type Grant struct {
 	Remote  Path   // validated path to the client
 	ID      uint64 // random, not 0

@@ -302,7 +302,7 @@ func (s *Session) migrate(now time.Time, c *candidate) {
 	s.remote, s.contestedUntil, s.returned = v.current.addr, now.Add(contestPeriod), now.Sub(s.start)
 	s.stats.PathMigrations++
 	s.resetPathSize()
-	s.sendHeartbeat(now, true) // tells the client that its new address is known
+	s.sendHeartbeat(now, true) // informs the client that its new address is known
 }
 
 // Rebound records at a client that its own address has changed. The next response reports this to

@@ -181,7 +181,7 @@ func (m *messages) control(i int, size uint64) {
 
 // transfer makes one system call for the messages from first to end, at least one, and returns the
 // number transferred. The socket is non-blocking, so the call takes a fraction of a millisecond.
-// Go's scheduler is not told of the call, because its monitor thread would otherwise wake up
+// The call is hidden from Go's scheduler, because its monitor thread would otherwise wake up
 // several times per call even on an idle server.
 func (m *messages) transfer(call, fd uintptr, first, end int, flags uintptr) (int, syscall.Errno) {
 	h := m.headers[first:end]

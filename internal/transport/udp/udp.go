@@ -35,8 +35,8 @@ var ErrRefused = errors.New("refused")
 // them is closed. If the operating system does not support that, ListenShards opens one socket. The
 // host 0.0.0.0 selects every IPv4 address, and :: every address of both families.
 //
-// The first socket is bound alone, which fails if any other socket has the port, and shares its
-// address only afterwards. So two servers never share a port.
+// The first socket is bound without sharing, which fails if any other socket has the port, and
+// shares its address only afterwards. So two servers never share a port.
 func ListenShards(addr string, n int) ([]*Conn, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("%d shards, must be at least 1", n)
@@ -189,7 +189,7 @@ type Datagram struct {
 	Addr netip.AddrPort
 	// Local is the address of this machine to which a received datagram was sent, or from which one
 	// is sent. It is the zero value if the socket is bound to one address, or if the operating
-	// system does not tell ([ReportsLocal]): the system then selects the source.
+	// system does not report it ([ReportsLocal]): the system then selects the source.
 	Local netip.Addr
 }
 

@@ -20,7 +20,7 @@ type Conn struct {
 	Stall     int  // number of unacknowledged segments that Unacked returns
 	RoundTrip time.Duration
 	Back      time.Time // time that Returned returns: the client's first datagram after its last silence
-	// Processed is what AppendProcessed appends.
+	// Processed contains the bytes that AppendProcessed appends.
 	Processed []byte
 }
 

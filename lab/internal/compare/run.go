@@ -258,7 +258,7 @@ type Point struct {
 	// Bits are the bits of all payloads, in whole bytes, and of their message headers, per
 	// delivered frame.
 	Bits float64 `json:"bits_per_delivered_frame"`
-	// PayloadBits are the bits of the payloads alone, per sent frame.
+	// PayloadBits is the size of the payloads in bits per sent frame, without headers and acks.
 	PayloadBits float64 `json:"payload_bits_per_frame_sent"`
 	Delivered   float64 `json:"delivered_ratio"`
 	Mismatches  int     `json:"mismatches"`

@@ -23,7 +23,7 @@ type Peer interface {
 	// or nil if there is none.
 	Append(dst []byte, base *schema.Frame, rows []schema.Frame) ([]byte, error)
 	// Decode decodes a payload to rows. Their number equals that of Append, since a receiver knows
-	// how many frames a payload has.
+	// the number of frames in a payload.
 	Decode(rows []schema.Frame, base *schema.Frame, payload []byte) error
 }
 

@@ -25,7 +25,7 @@ const (
 	// attributed to that frame.
 	near = 6
 	// hit is the minimum change of velocity in one frame that counts as a collision, in m/s.
-	// Gravity alone causes a third of it.
+	// Gravity causes a third of it.
 	hit = 1.0
 	// rest is the speed below which a cube is at rest, in m/s.
 	rest = 0.05

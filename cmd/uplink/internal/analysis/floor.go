@@ -19,10 +19,10 @@ type Bill struct {
 func minFrames(distance int) int { return 4 * (distance + margin) }
 
 // Floor estimates the minimum bits of the fields of a trace, except byte strings, in coding order,
-// with each frame encoded against the one distance before it. It is not a codec: it fits models to
-// the whole trace, including later frames, and does not count them. The estimate is the cost of a
-// codec of the same kind, a weighted sum of features with noise of slowly varying width, that knows
-// these models in advance. See docs/design/codec.md.
+// with each frame encoded against the frame that is distance frames older. It is not a codec: it
+// fits models to the whole trace, including later frames, and does not count them. The estimate is
+// the cost of a codec of the same kind, a weighted sum of features with noise of slowly varying
+// width, that knows these models in advance. See docs/design/codec.md.
 //
 // progress, if not nil, is called with the completed share. Too few frames are an error.
 func Floor(t *trace.Trace, distance int, progress func(done float64)) ([]Bill, error) {

@@ -8,9 +8,9 @@ import (
 	"github.com/uplink-rpc/uplink/internal/trace"
 )
 
-// features appends the features that predict component k of f at frame n: its past and its
-// neighbors', all that earlier coded fields show, and the derivative. y is the component's offset
-// from the reference.
+// features appends the features that predict component k of f at frame n: its own past values and
+// those of its neighbors, the earlier coded fields of the frame, and the derivative. y is the
+// component's offset from the reference.
 func (s *series) features(f *field, k, n int, x []float64) (_ []float64, y float64) {
 	b := n - s.d
 	x = append(x[:0], 1)

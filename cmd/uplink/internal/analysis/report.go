@@ -55,7 +55,7 @@ type Component struct {
 	Zeros float64 `json:"zeros"`
 	// Used contains the share of each predictor of the codec.
 	Used []Share `json:"used,omitempty"`
-	// Predictors contains the result of each other predictor used alone, the cheapest first.
+	// Predictors contains the result of using each other predictor exclusively, the cheapest first.
 	Predictors []Predictor `json:"predictors,omitempty"`
 }
 

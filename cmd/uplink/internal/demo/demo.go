@@ -99,7 +99,7 @@ func newDemo(o Options) (*demo, error) {
 	return d, nil
 }
 
-// Run plays until the context is done or the time is over, and writes a table every second and a
+// Run plays until the context is done or the time has passed, and writes a table every second and a
 // summary at the end. It returns an error if the server decoded a frame that differs from the
 // recording.
 func Run(ctx context.Context, w io.Writer, o Options) (err error) {
@@ -195,7 +195,7 @@ func (d *demo) play(ctx context.Context, w io.Writer, served <-chan error) error
 	if err != nil {
 		return err
 	}
-	defer web.Close() //nolint:errcheck // the demo is over
+	defer web.Close() //nolint:errcheck // the demo has ended
 	fmt.Fprintf(d.options.prose(w), introduction, d.options.Clients, d.srv.Addr(), &d.options.Link, d.options.Codec, cmp.Or(d.options.Preset.Name, "none"), d.options.suite(), web.URL(), web.MetricsURL())
 	ctx, cancel := load.Until(ctx, d.options.For)
 	var senders sync.WaitGroup

@@ -58,7 +58,7 @@ func (l *Controls) Handler() http.Handler {
 	return mux
 }
 
-// Panel is the files of the panel: panel.js, panel.css and what they need.
+// Panel contains the files of the panel: panel.js, panel.css and the files that they load.
 func Panel() fs.FS {
 	files, _ := fs.Sub(embedded, "panel") // the name is valid
 	return files
@@ -67,7 +67,7 @@ func Panel() fs.FS {
 // maxChange is the longest body of a change in bytes.
 const maxChange = 4 << 10
 
-// Traffic is what the panel shows besides the figures of the page.
+// Traffic contains the figures that the panel shows in addition to those of the page.
 type Traffic struct {
 	// Calls is the rate of calls in the last Seconds.
 	Seconds float64 `json:"seconds"`

@@ -10,7 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/rpcdelta/inspect"
 )
 
-// told is the explanation of one payload. It is nil if the payload was not requested.
+// told contains the explanation of one payload. It is nil if the payload was not requested.
 type told struct {
 	*Explained
 	raw   payload

@@ -46,9 +46,9 @@ type rewriter struct {
 // unchanged. Everything else is copied, except that a truncated simple packet of pcapng becomes an
 // enhanced packet without a time. Rewrite returns the number of packets.
 //
-// An [Error] means that the file is damaged, and tells where; everything before that was written.
-// If the file is not a capture, nothing was written and the error wraps [ErrFormat]. Other errors
-// are those of r and w.
+// An [Error] means that the file is damaged, and contains the position; everything before that was
+// written. If the file is not a capture, nothing was written and the error wraps [ErrFormat]. Other
+// errors are those of r and w.
 func Rewrite(w io.Writer, r io.Reader, edit func(*Packet) []byte) (packets int, err error) {
 	c := &rewriter{in: bufio.NewReaderSize(r, 1<<16), out: bufio.NewWriterSize(w, 1<<16), edit: edit}
 	err = c.run()

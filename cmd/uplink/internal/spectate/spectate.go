@@ -33,7 +33,7 @@ type Options struct {
 
 // Report is the result of a playback.
 type Report struct {
-	// Player is the number of the player, 0 if the world is offered to nobody.
+	// Player is the number of the player, 0 if the world is offered to no player.
 	Player uint64
 	// Snapshots counts decoded snapshots, Skipped snapshots that could not be decoded.
 	Snapshots, Skipped uint64

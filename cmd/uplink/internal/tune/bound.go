@@ -133,7 +133,7 @@ func tighten(f *schema.Field, limit float64) error {
 	return fmt.Errorf("--error %s: %d bits are off by up to %.2g degrees; want that or more", f.Name, most, worst(f.Kind, most))
 }
 
-// dimensions returns how many numbers of a field contribute to one error.
+// dimensions returns the number of values of a field that contribute to one error.
 func dimensions(f *schema.Field) int {
 	switch f.Kind {
 	case schema.KindVec2:

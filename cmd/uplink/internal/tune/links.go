@@ -158,7 +158,7 @@ func (s *samples) explained(scale float64) float64 {
 var usual = []float64{1, 10, 100, 1000, .1, .01, .001, math.Pi / 180, 180 / math.Pi}
 
 // nice returns x rounded to three digits, and a round factor near x, if there is one. x may differ
-// from it by more than the noise if the time between rows is not what the rate declares.
+// from it by more than the noise if the time between rows does not match the declared rate.
 func nice(x float64) (rounded, near float64) {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
 	if err != nil {

@@ -20,7 +20,7 @@ type kind struct {
 	evolved bool // describes other fields of the RPCs than the server has
 }
 
-// binds determines what a kind binds before its first step.
+// binds determines the RPCs that a kind binds before its first step.
 type binds int
 
 const (

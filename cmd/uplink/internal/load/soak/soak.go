@@ -24,7 +24,7 @@ import (
 const (
 	// answer is a bot's timeout. During it, the server may be restarting behind a lossy link.
 	answer = 20 * time.Second
-	// gone is the time for which the server is down in a restart.
+	// gone is the time for which the server does not run in a restart.
 	gone = 300 * time.Millisecond
 )
 
@@ -73,7 +73,7 @@ func soak(ctx context.Context, traces []*trace.Trace, o Options, show func(Phase
 		if err == nil && playing.Err() == nil {
 			err = errors.New("the bots have stopped")
 		}
-		cancel(err) // no bot plays any more
+		cancel(err) // no bot plays
 		done <- err
 	}()
 	err = r.rounds(playing)

@@ -53,7 +53,8 @@ func (u Usage) grown(later Usage) (what []string) {
 // patience is the maximum time for closing connections and for queued datagrams.
 const patience = 3 * time.Second
 
-// settled measures until the usage is no longer too high compared with u, or patience is over.
+// settled measures until the usage is no longer too high compared with u, or the time patience has
+// passed.
 func (u Usage) settled() Usage {
 	later := look()
 	for deadline := time.Now().Add(patience); len(u.grown(later)) > 0 && time.Now().Before(deadline); later = look() {

@@ -21,7 +21,7 @@ import (
 // reliableEvery is the number of calls between a bot's reliable calls and messages.
 const reliableEvery = 20
 
-// player is a bot that visits servers, with what it sent and received.
+// player is a bot that visits servers, with the data that it sent and received.
 type player struct {
 	id    uint64
 	store fleet.Store

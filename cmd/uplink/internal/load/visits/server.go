@@ -226,13 +226,13 @@ type Drained struct {
 	Took    time.Duration `json:"took_ns"`
 }
 
-// Record contains what a server has recorded.
+// Record contains the events that a server has recorded.
 type Record struct {
 	Visits    []Visit   `json:"visits"`
 	Handovers Handovers `json:"handovers"`
 }
 
-// Record sets r to what the server has recorded since its start.
+// Record sets r to the events that the server has recorded since its start.
 func (s *Server) Record(_ struct{}, r *Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
