@@ -3,12 +3,12 @@
 //
 //   uplink_console SCHEMA ADDRESS:PORT SECONDS [TOKEN | KEY | -] [LOG] [WORLD WORLD_SCHEMA [WORLD_LOG]]
 //
-// TOKEN is the text of a connect token, KEY that of a server's or an issuer's key. Without either it
-// uses the development key, which servers accept on loopback addresses. LOG is a file that gets the
-// components of each call that is sent, a line each; - for none. WORLD is the name of a world of the
-// server, whose objects have the fields of the schema file WORLD_SCHEMA: it is subscribed to, and a field
-// "position" is interpolated. WORLD_LOG gets a line for each object of each snapshot: the tick, the id,
-// the generation, and the components.
+// TOKEN is the text of a connect token, KEY the text of a server's or an issuer's key. Without
+// either it uses the development key, which servers accept on loopback addresses. LOG is a file
+// that gets the components of each call that is sent, a line each; - for none. WORLD is the name of
+// a world of the server, whose objects have the fields of the schema file WORLD_SCHEMA: it is
+// subscribed to, and a field "position" is interpolated. WORLD_LOG gets a line for each object of
+// each snapshot: the tick, the id, the generation, and the components.
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>

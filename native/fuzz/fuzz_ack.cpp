@@ -1,6 +1,6 @@
 // Acks of a peer for an encoder of an RPC, which encodes a frame before each message of acks. The
-// first byte selects the codec and the redundancy, the second how many frames were encoded before.
-// With rle, a decoder never returns a frame that was not sent.
+// first byte selects the codec and the redundancy, the second the number of frames that were
+// encoded before. With rle, a decoder never returns a frame that was not sent.
 #include "fuzz/input.hpp"
 
 #include "uplink/codec.hpp"

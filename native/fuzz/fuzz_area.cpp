@@ -1,5 +1,5 @@
-// Messages of a world with areas. The first byte is how many messages of a golden session the decoder
-// receives before those of the input.
+// Messages of a world with areas. The first byte is the number of messages of a golden session that
+// the decoder receives before those of the input.
 #include "fuzz/input.hpp"
 
 #include "uplink/snapshot.hpp"

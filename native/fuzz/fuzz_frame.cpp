@@ -1,5 +1,5 @@
-// Payloads of RPCs. The first byte selects a golden session, the second how many of its payloads the
-// decoder receives before those of the input.
+// Payloads of RPCs. The first byte selects a golden session, the second the number of its payloads
+// that the decoder receives before those of the input.
 #include "fuzz/input.hpp"
 
 #include "test/codec/support.hpp"

@@ -1,5 +1,5 @@
-// Packets of state synchronization. The first byte is how many packets of a golden session the
-// receiver gets before those of the input.
+// Packets of state synchronization. The first byte is the number of packets of a golden session
+// that the receiver gets before those of the input.
 #include "fuzz/input.hpp"
 
 #include "src/downlink/state/receiver.hpp"

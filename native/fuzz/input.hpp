@@ -100,8 +100,8 @@ private:
   }
 };
 
-// Results are what a target makes of an input, in one line that the Go target of the parser makes too:
-// for each message the hash of what was decoded, or the word for the reason why nothing was. They are
+// Results contains the results of a target for an input, in one line that must equal that of the Go
+// target: for each message the hash of the decoded data, or the word for the error. They are
 // printed if the environment variable UPLINK_FUZZ_RESULTS is set.
 class Results {
 public:

@@ -8,8 +8,8 @@
 namespace uplink::detail::client {
 namespace {
 
-// The time for the answers of another server to requests to bind, for its worlds of which nothing arrives
-// once all else is ready, and for what is on its way at a former server.
+// Maximum wait for the answers of another server to requests to bind, for worlds of which no data
+// arrives once everything else is ready, and for data in flight at a former server.
 constexpr uint64_t bind_wait = 10 * second, world_wait = second, part_wait = 15 * second;
 // The time between two attempts to switch.
 constexpr uint64_t switch_step = second / 50;
@@ -366,7 +366,7 @@ void Core::unreleased(Link &l, uint64_t now) {
 // part ends the session with a former server when no messages are in flight in either direction.
 void Core::part(Link &l, uint64_t now) {
   if (!l.is_open()) {
-    // No more data follows. Report to the program what has not ended.
+    // No more data follows. Report the requests and streams that have not ended to the program.
     if (l.session.state() != State::idle || l.reliable.next_size() > 0 || l.bulk.next_size() > 0) {
       deliver(l, now);
       return;

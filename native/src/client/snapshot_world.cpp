@@ -36,8 +36,8 @@ struct SnapshotWorldImpl final : SnapshotWorld {
   size_t max_objects = 0;
   size_t n = 0;
   OwnType types[max_world_types];
-  // The program's type for each type of the server, n if it has none, then the type whose objects
-  // are skipped.
+  // Index of the program's type for each type of the server, or n if the program has none. In that
+  // case skipped contains the type, and its objects are dropped.
   size_t order[max_world_types] = {};
   ObjectType *skipped[max_world_types] = {};
   size_t offered = 0; // number of types of the server

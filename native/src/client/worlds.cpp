@@ -90,7 +90,7 @@ void Worlds::subscribe(Subscription *s, WorldReceiver *r, WorldReceiver *owner, 
   s->ack_rate = ack_rate;
   s->phase = Phase::none;
   s->changed = s->updated = s->any = s->partial = false;
-  s->shown = owner != nullptr; // the program sees nothing of a spare before its view is complete
+  s->shown = owner != nullptr; // a spare passes nothing to the program before its view is complete
   s->newest = s->told = s->since = s->arrived = 0;
   s->missing = false;
   s->report = {};
@@ -198,7 +198,8 @@ void Worlds::explain_missing(Subscription *s) {
   why.rpc = 255;
   why.reason = 1;
   why.theirs = name;
-  (void)channel_.send({m, 3 + format_answer({m + 3, max_answer}, why)}); // the program is told in any case
+  // The program is informed in any case.
+  (void)channel_.send({m, 3 + format_answer({m + 3, max_answer}, why)});
 }
 
 bool Worlds::on_offer(Bytes m, uint64_t now) {

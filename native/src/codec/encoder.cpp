@@ -151,14 +151,14 @@ Error Encoder::flush(Buffer to, size_t *size) {
 
 namespace {
 
-// copies returns how many frames of earlier payloads to repeat.
+// copies returns the number of frames of earlier payloads to repeat.
 size_t EncoderImpl::copies(uint64_t newest, size_t fresh) const {
   size_t n = config.copies < payloads ? config.copies : payloads;
   if (n == 0) return 0;
   uint64_t oldest = starts[n - 1];
   uint64_t first_new = newest + 1 - fresh;
-  uint64_t most =
-      newest - base < max_calls ? newest - base : max_calls; // maximum number of frames of the payload
+  // Maximum number of frames of the payload.
+  uint64_t most = newest - base < max_calls ? newest - base : max_calls;
   if (most > fresh && oldest < first_new) {
     uint64_t count = first_new - oldest;
     return static_cast<size_t>(count < most - fresh ? count : most - fresh);

@@ -1,4 +1,4 @@
-// State that an encoder and a decoder of one RPC share: the accepted frames, and what was learned
+// State that an encoder and a decoder of one RPC share: the accepted frames, and the state learned
 // from them.
 #pragma once
 

@@ -11,7 +11,7 @@ Int minus_one_or_one(Int v) {
   return v > 0 ? -1 : 1;
 }
 
-// displacement returns how far a corner moves along axis k between two rotations.
+// displacement returns the distance by which a corner moves along axis k between two rotations.
 Int displacement(const Matrix &from, const Matrix &to, const Int (&corner)[3], size_t k) {
   Int sum = 0;
   for (size_t i = 0; i < 3; i++) sum += (to.m[k][i] - from.m[k][i]) * corner[i];

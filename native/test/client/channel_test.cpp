@@ -164,7 +164,8 @@ TEST_CASE("malformed bodies and messages") {
   }
 }
 
-// Segments of a byte: no sender cuts the stream so, and only what fits into the window can arrive.
+// Segments of one byte: no sender cuts the stream like this, and only segments in the window are
+// accepted.
 TEST_CASE("messages in segments of a byte") {
   Channel c;
   REQUIRE(c.create({}, 32768));

@@ -106,7 +106,7 @@ TEST_CASE("the client stays: other data, a malformed notice, a server that is no
   }
 }
 
-// M-31: what the next server sends before the switch counts from the switch on.
+// M-31: messages that the next server sends before the switch are delivered after it.
 TEST_CASE("the next server hands over before the client has switched to it") {
   World w;
   Server other, third;
@@ -155,7 +155,7 @@ TEST_CASE("the next server hands over before the client has switched to it") {
   CHECK(taken(other.channel).empty());
 }
 
-// Without its server, nobody releases the client: it does not play at the other one.
+// Without its former server, the client is never released, so it cannot play at the other server.
 TEST_CASE("the session ends before the release") {
   for (const bool switched : {true, false}) {
     World w;

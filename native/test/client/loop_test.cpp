@@ -47,7 +47,7 @@ struct SledGame {
   }
 };
 
-// Said is a world that tells what the server has processed.
+// Said is a world whose messages contain a number of processed calls.
 struct Said final : ClientWorld {
   bool accepts(const WorldOffer &, WorldReport *) override { return false; }
   bool knows(uint64_t) const override { return false; }

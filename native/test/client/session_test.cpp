@@ -117,7 +117,8 @@ TEST_CASE("the largest datagram of the path") {
   CHECK(w.client->stats().datagram_size == 1232);
 }
 
-// large sends a message of 1,000 bytes each 50 ms for a time, and returns how many did not arrive.
+// large sends a message of 1,000 bytes every 50 ms for a time, and returns the number of messages
+// that did not arrive.
 static long large(World &w, uint64_t time) {
   const auto arrived = [&w] {
     return std::count_if(w.server.bodies[data].begin(), w.server.bodies[data].end(),

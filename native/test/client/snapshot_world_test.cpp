@@ -129,7 +129,7 @@ struct Game : uplink_test::World {
       Data answer(max_reliable);
       answer.resize(server.channel.receive(answer.data()));
       explained.clear();
-      if (answer.size() > 3) { // what it explains follows the answer
+      if (answer.size() > 3) { // the explanation follows the answer
         explained.assign(answer.begin() + 2, answer.end());
         answer.resize(3);
       }
@@ -203,7 +203,7 @@ TEST_CASE("a session of a world, with an initial state in pieces") {
   offer["answer"] = "c70302";
   const uint64_t tick = g.world->newest()->tick;
   g.play(offer);
-  // It is shown as it was until a snapshot of that stream.
+  // The old state is shown until a snapshot of the new stream arrives.
   REQUIRE(g.world->newest() != nullptr);
   CHECK(g.world->newest()->tick == tick);
   CHECK(g.world->objects(0).n == s.objects.n);

@@ -108,15 +108,15 @@ struct Upload {
 uint64_t constant(uint64_t) {
   return 20;
 }
-// uneven is that of a path with jitter of up to 60 ms, which differs for each ms.
+// uneven returns the delay of a path with jitter of up to 60 ms, which differs for each ms.
 uint64_t uneven(uint64_t now) {
   return 20 + now * 7919 % 61;
 }
-// stalls is that of a peer that runs for 20 of 140 ms.
+// stalls returns the delay of a peer that runs for 20 of every 140 ms.
 uint64_t stalls(uint64_t now) {
   return now % 140 < 120 ? 120 - now % 140 : 0;
 }
-// longer is that of a path which becomes longer.
+// longer returns the delay of a path whose delay increases.
 uint64_t longer(uint64_t now) {
   return now < 11000 ? 20 : 60;
 }

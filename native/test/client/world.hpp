@@ -18,7 +18,7 @@ using namespace uplink::detail::client;
 
 constexpr uint64_t millisecond = 1000000;
 
-// Server is what a server needs for one client.
+// Server is the server's end for one client.
 struct Server {
   Crypto crypto = library_crypto();
   uint8_t private_key[32] = {};
@@ -255,7 +255,7 @@ struct World {
       }
     }
   }
-  // last returns the last event, and that of nothing without one.
+  // last returns the last event, or an empty event if there is none.
   Event last() const { return events.empty() ? Event{} : events.back(); }
 };
 

@@ -177,7 +177,8 @@ TEST_CASE("a world: offer, messages, acks, end") {
   REQUIRE(g.last().type == EventType::world_update);
   CHECK(g.last().value == 5);
   CHECK(g.server.bodies[DatagramKind::data].back() == pack({0xca, 3, 1}));
-  // Older and malformed messages are no update, and are acked. Acks alone leave 30 times a second.
+  // Older and malformed messages are no update, and are acked. Datagrams with only acks are sent 30
+  // times a second.
   const size_t events = g.events.size(), acks = g.server.bodies[DatagramKind::data].size();
   g.message(pack({0xf3, 4}));
   g.message(pack({0xf3}));
@@ -288,7 +289,7 @@ TEST_CASE("the rate of the server's ticks changes") {
   double tick = 0;
   uint64_t sent = 0;
   std::vector<Event> news;
-  // play runs the server at a rate for a time in ms, and returns by how many ticks the clock is off then.
+  // play runs the server at a rate for a time in ms, and returns the error of the clock in ticks.
   auto play = [&](double rate, int time) {
     double off = 0;
     for (int i = 0; i < time; i++) {

@@ -1,4 +1,4 @@
-// Interpolation: what is shown between two snapshots, and when.
+// Tests of interpolation: poses between two snapshots, and the playback clock.
 #include <cmath>
 #include <random>
 #include <string>
@@ -127,7 +127,7 @@ TEST_CASE("the playback follows the server's clock with the delay") {
   InterpolatorConfig c;
   c.delay = 120 * ms;
   World w(c);
-  // Snapshots each 50 ms take 30 to 40 ms on their way.
+  // Snapshots are sent every 50 ms and arrive after 30 to 40 ms.
   uint64_t time = 0;
   for (uint64_t n = 0; n < 100; n++) {
     w.put(1, static_cast<double>(n));
@@ -168,7 +168,7 @@ TEST_CASE("a server's time that jumps by decades") {
   }
   w.put(1, 2);
   REQUIRE(w.add(5150 * ms, jump) == Error::ok);
-  // Playback follows, and does not run past what has arrived.
+  // The playback follows, and does not pass the newest snapshot.
   REQUIRE(w.interpolator->play(5260 * ms, &time));
   CHECK(time > jump - 120 * ms);
   CHECK(time <= jump);

@@ -81,7 +81,8 @@ void corrupt(const std::vector<Objects> &decoded, const ObjectField &first) {
   }
 }
 
-// ask_reset lets a decoder of areas ask for a message without a baseline: by eight malformed ones.
+// ask_reset passes eight malformed messages to a decoder of areas, which then requests a message
+// without a baseline.
 void ask_reset(AreaDecoder *d, uint16_t newest) {
   const auto n = static_cast<uint16_t>(newest + 1);
   const uint8_t message[] = {static_cast<uint8_t>(n << 6), static_cast<uint8_t>(n >> 2),

@@ -54,7 +54,7 @@ TEST_CASE("a smoother does not show large errors, nor what is not a number") {
   const Pose from = posed(0, 0, 0, 0, 0);
   s.correct(from, posed(5, 0, 0, 0, 0));
   CHECK(s.settled());
-  s.correct(from, posed(1, 0, 0, 0, 7)); // a number jumps alone
+  s.correct(from, posed(1, 0, 0, 0, 7)); // only this number jumps
   CHECK(!s.settled());
   CHECK(s.drawn(posed(1, 0, 0, 0, 7)).numbers[0] == 7);
   CHECK(s.drawn(posed(1, 0, 0, 0, 7)).position[0] == 0);

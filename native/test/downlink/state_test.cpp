@@ -110,7 +110,7 @@ std::string joined(const Words &w) {
 
 } // namespace
 
-// The sessions decode without memory beyond that of create.
+// Decoding the sessions allocates no memory after create.
 TEST_CASE("golden sessions") {
   for (const char *name : {"updates.golden", "kinds.golden"}) {
     CAPTURE(name);
@@ -150,7 +150,7 @@ TEST_CASE("golden sessions") {
   }
 }
 
-// A receiver with too little memory asks for restarts, and goes on.
+// A receiver with too little memory requests resets, and continues.
 TEST_CASE("limits") {
   Golden g("kinds.golden");
   uplink::StateConfig c;

@@ -314,7 +314,7 @@ func (c *native) assign(server, token string) error {
 	return check(C.uplink_client_assign(c.client, address, text, C.size_t(len(token)), c.now()))
 }
 
-// pace is what the server reported of an RPC's jitter buffer.
+// pace is the server's report on an RPC's jitter buffer.
 type pace struct {
 	rate          float64
 	slack, target time.Duration
@@ -355,7 +355,7 @@ func (c *native) request(body []byte) (id uint32, err error) {
 	return uint32(n), err
 }
 
-// run receives and sends what there is, and passes events to take.
+// run receives and sends all pending datagrams, and passes events to take.
 func (c *native) run(take func(*event)) {
 	for more := true; more; {
 		select {

@@ -16,7 +16,7 @@ import (
 const maxDatagram = 1472
 
 // relay passes datagrams of one client to a server and back. Its port towards the server can
-// change, as that of a client behind a NAT.
+// change, like the port of a client behind a NAT.
 type relay struct {
 	front  *net.UDPConn // socket to the client
 	server netip.AddrPort
