@@ -88,7 +88,8 @@ func New[T any](adapter Adapter[T], cfg Config) (*Buffer[T], error) {
 }
 
 // Add adds the snapshot of server time server, which arrived at now: objects[i] has the id ids[i].
-// Snapshots may arrive in any order; ids ascend. Objects are copied, but not what they point to.
+// Snapshots may arrive in any order; ids ascend. Objects are copied, but not the memory that they
+// point to.
 //
 // ErrDuplicate and ErrLate report snapshots that are not needed. Their arrival times still adjust
 // the playback clock, except for snapshots older than the newest by more than Config.Gap. An error

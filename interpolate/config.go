@@ -20,7 +20,7 @@ const (
 	Nearest
 )
 
-// Config configures a [Buffer]. Zero fields mean the defaults; Interval has none.
+// Config configures a [Buffer]. Zero fields mean the defaults; Interval has no default.
 type Config struct {
 	// Interval is the time between two snapshots as the server sends them, 1 ms to 10 s.
 	Interval time.Duration

@@ -75,8 +75,8 @@ const maxFollowed = 24 * time.Hour
 // never is before all other times.
 const never = time.Duration(math.MinInt64 / 2)
 
-// Buffer stores values by tick until they are due. Its memory is that of Config.Capacity values; it
-// allocates nothing after New. Not safe for concurrent use.
+// Buffer stores values by tick until they are due. It stores up to Config.Capacity values, and does
+// not allocate after New. Not safe for concurrent use.
 type Buffer[T any] struct {
 	cfg   Config
 	slots []slot[T] // indexed by tick modulo len(slots), a power of two

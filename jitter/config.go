@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Config configures a [Buffer]. Zero fields mean the defaults; Interval has none.
+// Config configures a [Buffer]. Zero fields mean the defaults; Interval has no default.
 type Config struct {
 	// Interval is the time between two ticks, 1 ms to 10 s.
 	Interval time.Duration

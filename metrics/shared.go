@@ -187,8 +187,8 @@ func version(info *debug.BuildInfo, ok bool) string {
 }
 
 // NewFileLosses returns the collector of uplink_ds_file_lost_total for one output file of a server.
-// file is the value of its label, such as "record" or "capture". lost returns how many rows or
-// records may be missing from the file so far; it must be safe for concurrent use. Register a
+// file is the value of its label, such as "record" or "capture". lost returns the number of rows or
+// records that may be missing from the file so far; it must be safe for concurrent use. Register a
 // collector for each file.
 func NewFileLosses(file string, lost func() uint64) prometheus.Collector {
 	return prometheus.NewCounterFunc(prometheus.CounterOpts{

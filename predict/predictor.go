@@ -9,11 +9,10 @@ import (
 
 // Config configures a [Predictor] of states S under inputs I.
 type Config[S, I any] struct {
-	// Step advances a state by one input, as the server does. It must depend on its arguments
-	// alone.
+	// Step advances a state by one input, as the server does. It must depend only on its arguments.
 	Step func(state *S, input *I)
-	// Distance returns how far apart two states are, in the unit of Tolerance: for example between
-	// the positions of the player.
+	// Distance returns the distance between two states, in the unit of Tolerance: for example
+	// between the positions of the player.
 	Distance func(a, b *S) float64
 	// Tolerance is the distance up to which a correction is neither counted nor reported; default
 	// 0. The state is corrected all the same.
@@ -31,15 +30,16 @@ const (
 	maxInputs     = 4096
 )
 
-// ErrOrder reports an input whose sequence number is not above that of the input before.
+// ErrOrder reports an input whose sequence number is not higher than that of the previous input.
 var ErrOrder = errors.New("predict: the sequence numbers of inputs must ascend")
 
-// Stats counts what a [Predictor] did.
+// Stats contains the counts of a [Predictor].
 type Stats struct {
-	// Inputs is the number of inputs applied, and Replayed how often one was applied again.
+	// Inputs is the number of applied inputs, and Replayed the number of inputs that were applied
+	// again.
 	Inputs, Replayed uint64
-	// States is the number of the server's states used. Late is the number of those not used,
-	// because an input had been processed before that they do not contain.
+	// States is the number of the server's states used. Late is the number of states that were not
+	// used, because they lack an input that an earlier state included.
 	States, Late uint64
 	// Corrections is the number of corrections of more than Config.Tolerance. Sum is the sum of
 	// their distances, and Largest the largest one. A distance that is not a number counts as

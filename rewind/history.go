@@ -10,7 +10,8 @@ import (
 	"github.com/uplink-rpc/uplink/interpolate"
 )
 
-// Config configures a [History]. The zero value of each field means its default; TickHz has none.
+// Config configures a [History]. The zero value of each field means its default; TickHz has no
+// default.
 type Config struct {
 	// TickHz is the number of ticks a second for which Add is called, 1 to 1000.
 	TickHz float64
@@ -96,7 +97,7 @@ func (h *History[T]) Add(at time.Duration, ids []uint32, objects []T) error {
 	return nil
 }
 
-// Viewer describes how old the world is that a player sees, as far as the server knows. The method
+// Viewer contains the server's estimate of the age of the world that a player sees. The method
 // Viewer of the player's stream of package ds returns it, except Waited and Delay.
 type Viewer struct {
 	// RTT is the round-trip time of the player's connection, and MinRTT the lowest recent one,
@@ -152,8 +153,8 @@ func (v Viewer) Expected(now time.Duration) time.Duration {
 	return now - age - ticks(v.Waited) - v.Delay
 }
 
-// Seen returns the server time at which to look up what a player saw when it made the call whose
-// handler runs at server time now. claim is the time that its client claims to have shown, such as
+// Seen returns the server time that a player saw when it made the call whose handler runs at server
+// time now. claim is the time that its client claims to have shown, such as
 // interpolate.Sample.Time. If claim differs from v.Expected by more than Config.Tolerance plus
 // v.Unsettled, Seen returns the nearest time within this tolerance. So a false claim gains no more
 // than the tolerance. A claim after the newest tick sent to the player, SentAge ago, is replaced by

@@ -97,10 +97,10 @@ type Stats = rpcdelta.Stats
 //	Delivered, Missed uint64 // frames; of missed ones no copy arrived in time
 type DeliveryStats = rpcdelta.DeliveryStats
 
-// Profile reports what the bits of payloads are spent on, by field and component, summed over many
-// payloads; [Encoder.Measure] and [Decoder.Measure] fill one. Its fields Payloads, Frames,
-// FullBits, HeaderBits and PayloadBits are sums, and Fields has FullBits and Bits of each field of
-// the schema by Name. Its method Add adds another profile. Not safe for concurrent use.
+// Profile reports the bits that payloads take, by field and component, summed over many payloads;
+// [Encoder.Measure] and [Decoder.Measure] fill one. Its fields Payloads, Frames, FullBits,
+// HeaderBits and PayloadBits are sums, and Fields has FullBits and Bits of each field of the schema
+// by Name. Its method Add adds another profile. Not safe for concurrent use.
 type Profile = rpcdelta.Profile
 
 // NewProfile returns an empty profile of frames of schema s.

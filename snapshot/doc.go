@@ -9,7 +9,7 @@
 //	Sender.Ack               <----- ack -------  Receiver.AppendAck
 //
 // A [World] stores the newest snapshots, quantized once for all players; each player has a [Sender]
-// of the World. A payload depends on the snapshot and its baseline alone, so all clients that have
+// of the World. A payload depends only on the snapshot and its baseline, so all clients that have
 // the same baseline get the same bytes, which are encoded once. Payloads and acks may be lost,
 // duplicated, reordered or forged.
 //

@@ -39,8 +39,8 @@ type Claims struct {
 	// UserData is up to 256 bytes from the backend to the game on the DS.
 	UserData []byte
 	// Handover authorizes a handover. It is the SHA-256 of a secret and of the data that another
-	// server hands over to this one through the client. The other server tells the client the
-	// secret when it releases it. All zeros if the token is not for a handover.
+	// server hands over to this one through the client. The other server sends the secret to the
+	// client when it releases the player. All zeros if the token is not for a handover.
 	Handover [sha256.Size]byte
 	// Route is up to 16 bytes for proxies: the client sends them in clear, and a proxy finds the
 	// server by them. Neither a client nor a proxy can change them without invalidating the token.
