@@ -75,7 +75,7 @@ type Config struct {
 	Network transport.Network
 	// Logger logs the events of the connection and its bindings; nil means no logs.
 	Logger *slog.Logger
-	// Transport has the limits and times of the connection.
+	// Transport contains the limits and times of the connection.
 	Transport Transport
 	// Tuning has settings of the codec that the preset and the default choose well for most games.
 	Tuning Tuning
@@ -83,7 +83,7 @@ type Config struct {
 	Hooks Hooks
 }
 
-// Transport has the settings of a connection that most games leave as they are.
+// Transport contains settings of a connection that most games need not change.
 type Transport struct {
 	// Suites are the permitted cipher suites; default that of Preset, transport.AES128GCM and
 	// transport.ChaCha20Poly1305.
@@ -115,7 +115,7 @@ type Transport struct {
 	ReliableQueue int
 }
 
-// Tuning has the settings of the codec of RPCs.
+// Tuning contains the settings of the codec of RPCs.
 type Tuning struct {
 	// Codec encodes the frames; default [rpcdelta.Adaptive].
 	Codec rpcdelta.Codec
@@ -138,7 +138,7 @@ type Tuning struct {
 	Ring int
 }
 
-// Hooks has the callbacks of a connection that few games need.
+// Hooks contains callbacks of a connection that few games need.
 type Hooks struct {
 	// OnUnreliable, if set, is called with each message of ds.Player.SendUnreliable that arrives,
 	// as OnMessage is, in the order of arrival.

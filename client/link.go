@@ -174,8 +174,8 @@ func (l *link) tick(now time.Time) {
 	l.silence.listen(l, now)
 }
 
-// addSender adds a sender of an RPC, in place of an earlier one with its number. The caller holds
-// Conn.mu.
+// addSender adds a sender of an RPC. It replaces an earlier sender with the same number. The caller
+// holds Conn.mu.
 func (l *link) addSender(b *binding) *sender {
 	all := slices.Clone(l.senders)
 	if b.number == len(all) {

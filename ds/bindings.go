@@ -142,8 +142,9 @@ func (b *bindings) appendAcks(dst []byte, limit int, now time.Time) []byte {
 	return dst
 }
 
-// withAcks returns a message of a world with the acks in front of it that are due, if there is room
-// and they are worth their bits. The bindings must be locked; the result is valid meanwhile.
+// withAcks returns a message of a world, preceded by the acks that are due if there is room for
+// them and they are worth their bits. The bindings must be locked; the result is valid until they
+// are unlocked.
 func (b *bindings) withAcks(msg []byte, now time.Time) []byte {
 	limit := min(1+255, transport.MaxPayload-1-len(msg)) // maximum size of the acks, with a byte for the type
 	if limit < b.ackRoom() {
@@ -167,7 +168,7 @@ func (b *bindings) withAcks(msg []byte, now time.Time) []byte {
 }
 
 // downlink is a player's connection for the messages of worlds. It piggybacks acks on them, and
-// leaves them to the next flush of the listener.
+// queues them for the next flush of the listener.
 type downlink struct {
 	*endpoint.Conn
 	server   *Server
@@ -181,8 +182,8 @@ func (d downlink) Send(b []byte) error {
 	return d.Queue(d.bindings.withAcks(b, time.Now()))
 }
 
-// AppendProcessed appends which frames of the player's RPCs with [ForPrediction] were processed. It
-// appends nothing if the server has no such RPC.
+// AppendProcessed appends the number of processed frames of each of the player's RPCs with
+// [ForPrediction]. It appends nothing if the server has no such RPC.
 func (d downlink) AppendProcessed(dst []byte) []byte {
 	if !d.server.predicts.Load() {
 		return dst

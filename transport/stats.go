@@ -108,7 +108,7 @@ type Drops struct {
 	Overrun         uint64 // forwarded datagrams beyond the capacity of a shard's mailbox
 }
 
-// dropReasons has the names of the fields of [Drops] in their order.
+// dropReasons contains the names of the fields of [Drops] in their order.
 var dropReasons = [...]string{
 	"malformed", "wrong_session", "unauthenticated", "duplicate", "late", "unexpected", "unknown_session",
 	"version", "cookie", "rate_limited", "token", "suite", "full", "overrun",

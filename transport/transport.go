@@ -1,6 +1,6 @@
-// Package transport has what a game names of the sessions between clients and servers: the network
-// that opens packet connections, the suites that encrypt datagrams, the reasons why sessions end or
-// are refused, streams of bytes, and what connections count.
+// Package transport contains the types of sessions between clients and servers that games use: the
+// network that opens packet connections, the suites that encrypt datagrams, the reasons for the end
+// or the refusal of a session, streams of bytes, and the counts of connections.
 package transport
 
 import (

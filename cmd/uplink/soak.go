@@ -32,8 +32,8 @@ const (
 	otherFor       = time.Minute
 )
 
-// shared returns --players and --for for --hostile and --fleet. players is the default of
-// --players.
+// shared returns the values of --players and --for for a run with --hostile or --fleet. players is
+// the default of --players.
 func (o *soakOptions) shared(set func(flag string) bool, players int) (int, time.Duration) {
 	duration := otherFor
 	if set("players") {

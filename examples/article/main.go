@@ -20,7 +20,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Move has the arguments of the call. A frame has 6 numbers of it and 2 discrete components.
+// Move contains the arguments of the call. A frame of it has 6 numbers and 2 discrete components.
 type Move struct {
 	Location schema.Vec3    `uplink:"resolution=0.1"` // cm
 	Rotation schema.Rotator `uplink:"bits=16"`        // degrees

@@ -14,7 +14,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// ServerMove has the arguments of the RPC.
+// ServerMove contains the arguments of the RPC.
 type ServerMove struct {
 	Wish    schema.Vec2  `uplink:"resolution=0.01,min=-1,max=1"` // wanted direction
 	Aim     schema.Angle `uplink:"bits=12"`

@@ -36,7 +36,7 @@ import (
 	"github.com/uplink-rpc/uplink/token"
 )
 
-// ServerMove has the arguments of the RPC.
+// ServerMove contains the arguments of the RPC.
 type ServerMove struct {
 	Location schema.Vec3 `uplink:"resolution=0.1"` // cm
 	Buttons  uint16      `uplink:"kind=bits"`

@@ -16,7 +16,7 @@ import (
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
 
-// ServerMove has the arguments of the RPC.
+// ServerMove contains the arguments of the RPC.
 type ServerMove struct {
 	Wish    schema.Vec2 `uplink:"resolution=0.01,min=-1,max=1"` // wanted direction
 	Buttons uint8       `uplink:"kind=bits"`

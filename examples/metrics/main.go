@@ -21,7 +21,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// ServerMove has the arguments of the RPC.
+// ServerMove contains the arguments of the RPC.
 type ServerMove struct {
 	Location schema.Vec3 `uplink:"resolution=0.1"`
 	Buttons  uint16      `uplink:"kind=bits"`

@@ -21,7 +21,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// Move has the arguments of the RPC.
+// Move contains the arguments of the RPC.
 type Move struct {
 	Location schema.Vec3    `uplink:"resolution=0.1"`
 	View     schema.Rotator `uplink:"bits=16"`

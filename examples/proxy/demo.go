@@ -16,7 +16,7 @@ import (
 )
 
 // demonstrate runs a proxy, two servers behind it and four players on loopback. All players dial
-// the proxy; their tokens say which server they join.
+// the proxy; their tokens determine the server that they join.
 func demonstrate(ctx context.Context) error {
 	key, err := token.NewKey()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/uplink-rpc/uplink/schema"
 )
 
-// ServerMove has the arguments of the RPC.
+// ServerMove contains the arguments of the RPC.
 type ServerMove struct {
 	Location schema.Vec3    `uplink:"resolution=0.1"` // cm
 	Rotation schema.Rotator `uplink:"bits=16"`        // degrees

@@ -86,9 +86,9 @@ type Counts struct {
 	DecodeNs    float64 `json:"decode_ns_per_frame"`
 	Allocs      float64 `json:"allocs_per_frame"`
 
-	// Fields has the bits of each field.
+	// Fields contains the bits of each field.
 	Fields []FieldBits `json:"fields,omitempty"`
-	// Listed has the first frames.
+	// Listed contains the first frames.
 	Listed []Listed `json:"listed,omitempty"`
 
 	// Profile counts the bits of the encoder's payloads.
@@ -118,7 +118,7 @@ func (r *Result) suites() string {
 	return strings.Join(names, ", ")
 }
 
-// FieldBits has the bits of one field per frame: packed by an engine, and in payloads with
+// FieldBits contains the bits of one field per frame: packed by an engine, and in payloads with
 // redundancy.
 type FieldBits struct {
 	Name        string  `json:"name"`

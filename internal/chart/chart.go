@@ -17,7 +17,7 @@ type Chart struct {
 	XUnit, YUnit string
 	// Log selects logarithmic axes. All coordinates are then above 0.
 	Log bool
-	// X has the coordinates of the points of all lines: at least two, ascending.
+	// X contains the coordinates of the points of all lines: at least two, ascending.
 	X     []float64
 	Lines []Line
 }
@@ -28,7 +28,7 @@ type Line struct {
 	Name string
 	// Dotted draws a line without a name with dots instead of dashes.
 	Dotted bool
-	// Y has a value of at least 0 for each of Chart.X.
+	// Y contains a value of at least 0 for each element of Chart.X.
 	Y []float64
 }
 

@@ -105,7 +105,7 @@ func (r *addressRace) run(ctx context.Context) *dialer {
 	return nil
 }
 
-// failed records the error of an address, in place of an earlier one.
+// failed records the error of an address. It replaces an earlier error of that address.
 func (r *addressRace) failed(addr netip.AddrPort, err error) {
 	i := slices.IndexFunc(r.errs, func(e addressError) bool { return e.addr == addr })
 	if i < 0 {

@@ -21,8 +21,8 @@ type directory struct {
 	clients map[uint64]*Conn         // open connections, by client id
 	hellos  map[admission.Hash]*Conn // pending connections, by the hash of their hello
 	pending map[uint64]*Conn         // pending connections, by client id
-	// asking has the calls of [Config.Admit] that have not returned, by the hash of the client's
-	// hello. It is nil after the listener has stopped.
+	// asking contains the calls of [Config.Admit] that have not returned, by the hash of the
+	// client's hello. It is nil after the listener has stopped.
 	asking map[admission.Hash]asking
 }
 

@@ -81,7 +81,7 @@ type Bound struct {
 	// most Frames new frames per payload.
 	RateHz           float64
 	PeerRing, Frames int
-	// PerTick has the factor of each velocity, from the request; see [schema.Schema.PerTick].
+	// PerTick contains the factor of each velocity, from the request; see [schema.Schema.PerTick].
 	PerTick []int64
 	// Ring is the size of the server's ring, in frames.
 	Ring int

@@ -28,14 +28,14 @@ type Ack struct {
 // MaxAck is the maximum size of an ack in bytes.
 const MaxAck = 15
 
-// The first and the last bit of an ack's first byte say which form it has. If stream and epoch are
-// 0 and no message of a window of up to 15 is missing, the shortest form has 16 bits, low bit
-// first: 1; Len (4); the 2 high ones of the 10 low bits of Newest; 1; the 8 others. The short form
-// has 24 bits, low bit first: 0; the stream (3); the epoch (3); whether messages of the window are
-// missing (1); Len (6); the low bits of Newest (10). The long form begins with a byte: 1; Reset
-// (2); None (1); Whole (1); whether messages of the window are missing (1); whether a byte with the
-// stream and one with the epoch follow (1), otherwise both are 0; 0. Unless None is set, Newest (16
-// bits) and a byte with Len follow.
+// The first and the last bit of an ack's first byte determine its form. If stream and epoch are 0
+// and no message of a window of up to 15 is missing, the shortest form has 16 bits, low bit first:
+// 1; Len (4); the 2 high ones of the 10 low bits of Newest; 1; the 8 others. The short form has 24
+// bits, low bit first: 0; the stream (3); the epoch (3); whether messages of the window are missing
+// (1); Len (6); the low bits of Newest (10). The long form begins with a byte: 1; Reset (2); None
+// (1); Whole (1); whether messages of the window are missing (1); whether a byte with the stream
+// and one with the epoch follow (1), otherwise both are 0; 0. Unless None is set, Newest (16 bits)
+// and a byte with Len follow.
 //
 // If messages are missing, a byte follows. Its 3 high bits are the length of the only gap, less
 // 1, and the 5 low bits its index. If they are 7, the 5 low bits are those of the window, and the

@@ -37,7 +37,7 @@ func (s *setRing) take() *Packed {
 
 func (s *setRing) release(e *Packed) { s.free = append(s.free, e) }
 
-// put stores the entry of a snapshot, in place of the snapshot that is Ring older.
+// put stores the entry of a snapshot. It replaces the entry of the snapshot that is Ring older.
 func (s *setRing) put(seq uint64, e *Packed) {
 	slot := s.ring.Put(seq)
 	if *slot != nil {

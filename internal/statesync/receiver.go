@@ -19,7 +19,7 @@ type Update struct {
 	// First reports that this is the first packet of a new sender. Ticks and objects of earlier
 	// packets are obsolete.
 	First bool
-	// Inputs are the ticks whose inputs were not known before, oldest first.
+	// Inputs contains the inputs of ticks that no earlier packet contained, oldest first.
 	Inputs []TickInputs
 	// Objects are the updates of objects, by ascending id.
 	Objects []ObjectUpdate
@@ -309,7 +309,7 @@ func (r *Receiver) discardOld(before, newest uint64) {
 	}
 }
 
-// acceptInputs adds the packet's inputs that were not known before to the update.
+// acceptInputs adds the inputs of the packet that no earlier packet contained to the update.
 func (r *Receiver) acceptInputs(u *Update) {
 	u.Inputs, r.spare = u.Inputs[:0], r.spare[:0]
 	for t := r.work.from; t < r.work.to; t++ {

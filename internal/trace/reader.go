@@ -36,7 +36,7 @@ type Reader struct {
 	bytes  []byte
 }
 
-// cells has the positions of a field in a row.
+// cells contains the positions of a field in a row.
 type cells struct {
 	field   *schema.Field
 	columns []string

@@ -80,7 +80,7 @@ type Dashboard struct {
 	history [][]byte // samples as JSON, the oldest first, at most span
 	players tracker
 	profile profiles
-	// buffered has the names of the RPCs with jitter buffers.
+	// buffered contains the names of the RPCs with jitter buffers.
 	buffered []string
 }
 

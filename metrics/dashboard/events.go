@@ -26,7 +26,7 @@ type happenings struct {
 
 const maxText = 160 // characters of an event's text
 
-// newEvents returns the first rows of all. names has the names of connected players, by id.
+// newEvents returns the first rows of all. names contains the names of connected players by id.
 func newEvents(all []ds.Event, rows int, names map[uint64]string) happenings {
 	out := happenings{Kept: len(all), Rows: []happening{}}
 	for i := range all[:min(len(all), rows)] {

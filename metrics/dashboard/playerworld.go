@@ -31,7 +31,7 @@ func (w *trackedWorld) sum() (c worldCounts, seconds int) {
 // ms returns a time in ticks in milliseconds.
 func (w *trackedWorld) ms(ticks uint64) figure { return figure(float64(ticks) / w.tickHz * 1000) }
 
-// playerWorld has the figures of a world of one player: means of the last ten seconds, and the
+// playerWorld contains the figures of a world of one player: means of the last ten seconds, and the
 // present state.
 type playerWorld struct {
 	Name     string `json:"name"`

@@ -1,5 +1,5 @@
-// Bodies of the reliable channel, for an end with a message under way, before and after each of which
-// 10 ms pass. The conversation number is replaced by the right one.
+// Bodies of the reliable channel, for an end that has sent a message. 10 ms pass before and after
+// each body. The conversation number of each body is replaced by the correct one.
 #include "fuzz/input.hpp"
 
 #include "src/client/channel.hpp"

@@ -238,7 +238,7 @@ type dsStateSender struct {
 	cfg    ds.StateConfig
 }
 
-// clientStateReceiver simulates on from received states.
+// clientStateReceiver continues its simulation from received states.
 type clientStateReceiver struct {
 	streamReceiver
 	*simulator

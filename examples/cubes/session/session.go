@@ -26,7 +26,7 @@ type Config struct {
 	New func(Mode, Initial, Options) (Sender, Receiver, error)
 }
 
-// Link has the properties of the link between server and client, which are the same in both
+// Link contains the properties of the link between server and client, which are the same in both
 // directions.
 type Link struct {
 	// RTT is the round-trip time without jitter, Jitter the maximum additional delay of a packet in

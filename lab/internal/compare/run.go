@@ -276,7 +276,7 @@ func (r *Result) at(name string) *Scheme {
 	return nil
 }
 
-// Mean has the geometric means of a scheme over all traces.
+// Mean contains the geometric means of a scheme over all traces.
 type Mean struct {
 	Name  string     `json:"name"`
 	Class peer.Class `json:"class"`

@@ -169,9 +169,9 @@ type Form string
 const (
 	// Varint has variable-length integers with the sign in the lowest bit.
 	Varint Form = "varint"
-	// Bytes has all bytes of each component, lowest first.
+	// Bytes contains all bytes of each component, lowest first.
 	Bytes Form = "bytes"
-	// Planes has the lowest bytes of all components, then their next bytes.
+	// Planes contains the lowest bytes of all components, then their next bytes.
 	Planes Form = "planes"
 )
 

@@ -5,7 +5,7 @@
 
 using namespace uplink::detail::c_api;
 
-// HeldStateWorld has the function of the program.
+// HeldStateWorld is a StateWorld with the callback of the program.
 struct uplink::detail::c_api::HeldStateWorld {
   uplink::StateWorld *world = nullptr;
   uplink_state_updated updated = nullptr;

@@ -63,7 +63,7 @@ void Worlds::continue_with(Subscription *s, Subscription *before) {
   s->told = before->told;
   s->updated = s->any;
   s->shown = s->any || before->shown;
-  // Delivers messages of the former server for a tick first.
+  // Tick messages of the former server are delivered first.
   for (Held *h = before->first; h != nullptr; h = h->next) h->due = true;
   if (before->first != nullptr) {
     before->last->next = s->first;

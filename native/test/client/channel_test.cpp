@@ -18,7 +18,7 @@ std::string expand_text(const std::string &s) {
 } // namespace
 
 // Each end gets the datagrams of the trace, and must deliver the messages of the trace. A first
-// transmission has the segments of the trace, but for their times.
+// transmission contains the segments of the trace, without their times.
 TEST_CASE("trace of the reliable channel") {
   const nlohmann::json v = load("kcp.json");
   Channel end[2];

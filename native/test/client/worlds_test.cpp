@@ -64,7 +64,7 @@ struct Receiver final : WorldReceiver {
   }
 };
 
-// Clocked has the clock of a world whose messages have 8 bytes: the tick.
+// Clocked is a world with a clock whose messages contain only the tick, in 8 bytes.
 struct Clocked final : ClientWorld {
   Error begin(const WorldOffer &o, Bytes) override {
     restart(o.ticks, o.rate);

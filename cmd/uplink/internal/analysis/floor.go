@@ -137,7 +137,7 @@ func (s *series) nearby(mags []float64, t, w int) float64 {
 	return sum / n
 }
 
-// contexts counts false and true flags, by the context that was known.
+// contexts counts false and true flags, by context.
 type contexts map[uint64]*[2]float64
 
 func (c contexts) add(key uint64, yes bool) {

@@ -81,8 +81,9 @@ func (r *Recording) Cost(ctx context.Context, cfg bench.Config) (c Cost, arrived
 }
 
 // Error describes the difference between the server's and the recorded value of a field, over all
-// recorded rows. The server's value is that of the newest frame up to the row that arrived. Vectors
-// and scalars have the unit of their columns; angles, rotations and directions are in degrees.
+// recorded rows. The server's value at a row is that of the newest received frame up to this row.
+// Vectors and scalars have the unit of their columns; angles, rotations and directions are in
+// degrees.
 type Error struct {
 	Field string  `json:"field"`
 	Mean  float64 `json:"mean"`

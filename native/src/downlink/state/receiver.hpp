@@ -13,7 +13,7 @@ constexpr size_t max_ticks = 32;
 constexpr size_t max_input_bytes = 1024;
 
 // Record is an update of an object: its row, or its removal. Its components, trends and misses are
-// in arrays of the Store.
+// in arrays of the receiver.
 struct Record {
   uint32_t older = no_record; // older record of the same object; in an unused record the next unused one
   uint32_t next = no_record;  // next record of the same packet

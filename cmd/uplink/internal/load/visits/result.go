@@ -112,8 +112,8 @@ func (res *Result) arrived(got []Span, sent uint32) {
 
 // returned measures when players of servers that were killed at the time killed called other
 // servers. before has the records of all servers before the kill, those of killed servers first.
-// after has the records of the remaining servers. It returns the slowest player, or 0 if there is
-// none.
+// after contains the records of the remaining servers. It returns the slowest player, or 0 if there
+// is none.
 func (res *Result) returned(before, after []Record, killed time.Time) (slowest uint64) {
 	type place struct {
 		server int
