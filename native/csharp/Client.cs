@@ -15,7 +15,8 @@ namespace Uplink
         StreamOpen, StreamData, StreamEnd, StreamAborted, StreamDone, WorldUpdate, TickMessage, Silent, Mismatch, TickRate
     }
 
-    /// <summary>What happened. Frame and the data are valid until the next Poll or Run of the client.</summary>
+    /// <summary>An event of a client. include/uplink/client.hpp describes which members each type sets. Frame
+    /// and the data are valid until the next Poll or Run of the client.</summary>
     public struct UplinkEvent
     {
         public UplinkEventType Type;
@@ -41,7 +42,7 @@ namespace Uplink
             return Native.CopyTo(Memory, Size, to);
         }
 
-        /// <summary>A copy of the data.</summary>
+        /// <summary>Returns a copy of the data.</summary>
         public byte[] Data
         {
             get
@@ -70,7 +71,8 @@ namespace Uplink
     public struct Pace
     {
         internal uint structSize;
-        /// <summary>The speed of the program's clock at which calls arrive when the server needs them; 1 is the usual one.</summary>
+        /// <summary>The speed at which the program's clock should run so that calls arrive when the server
+        /// needs them; 1 is the nominal speed.</summary>
         public double Rate;
         public long Slack;
         public ulong Target;
@@ -85,7 +87,8 @@ namespace Uplink
     public struct ClientConfig
     {
         internal uint structSize;
-        /// <summary>An uplink_crypto of the program, which outlives the client; zero: that of the library.</summary>
+        /// <summary>A pointer to an uplink_crypto of the program, which must outlive the client; zero selects
+        /// the functions of the library.</summary>
         public IntPtr Crypto;
         public ulong Timeout;
         internal UIntPtr eventBytes, datagramBytes;
@@ -156,7 +159,7 @@ namespace Uplink
         internal static extern int uplink_issue_token(IntPtr crypto, byte[] key, ulong clientId, ulong issued, byte[] address, [Out] byte[] to, UIntPtr capacity);
     }
 
-    /// A UDP socket, and during handovers one for each server.
+    /// The UDP socket of a client, and during handovers a socket for each server.
     sealed class NativeSocket : Handle
     {
         internal NativeSocket()
@@ -169,7 +172,8 @@ namespace Uplink
         internal override void Destroy(IntPtr pointer) { NativeClient.uplink_socket_destroy(pointer); }
     }
 
-    /// <summary>A client with a UDP socket, and during handovers one for each server. It is for one thread at a time.</summary>
+    /// <summary>A client with a UDP socket, and during handovers with a socket for each server. It is for one
+    /// thread at a time.</summary>
     public sealed class UplinkClient : Handle
     {
         readonly FrameView view;
@@ -195,7 +199,8 @@ namespace Uplink
             UplinkException.Check(NativeClient.uplink_socket_open(socket, this.server), "socket");
         }
 
-        /// <summary>The time of the methods with a time, in ns.</summary>
+        /// <summary>The current time of a monotonic clock in ns, for all methods with a parameter
+        /// now.</summary>
         public static ulong Now { get { return NativeClient.uplink_now(); } }
 
         public static string ReasonText(int reason) { return Marshal.PtrToStringAnsi(NativeClient.uplink_reason_text(reason)); }
@@ -248,7 +253,9 @@ namespace Uplink
             UplinkException.Check(NativeClient.uplink_client_connect(this, text, Native.Size(text.Length), Now), "token");
         }
 
-        /// <summary>Continues at the server that the backend has assigned: after Reconnecting like Connect; after Silent beside the session, and events Handover tell of it.</summary>
+        /// <summary>Connects to a server that the backend has assigned to the player, with its token. After
+        /// Reconnecting it replaces Connect. After Silent, the client keeps its session until the new one is
+        /// ready, and switches with events Handover.</summary>
         public UplinkError Assign(IPEndPoint assigned, string token)
         {
             byte[] text = Encoding.ASCII.GetBytes(token);
@@ -322,13 +329,15 @@ namespace Uplink
             return true;
         }
 
-        /// <summary>Sends a call. Closed: the RPC is not bound now. Full: too much waits for a datagram. Backlog: too much reliable data waits.</summary>
+        /// <summary>Sends a call. Closed: the RPC is not bound now. Full: too many calls and messages wait
+        /// for a datagram. Backlog: too much reliable data waits.</summary>
         public UplinkError Call(int rpc, Frame frame) { return (UplinkError)NativeClient.uplink_client_call(this, rpc, frame, Now); }
 
         /// <summary>The size of the largest reliable message or request that can be sent now, at most 8,192 bytes.</summary>
         public int ReliableRoom { get { return (int)NativeClient.uplink_client_reliable_room(this, Now); } }
 
-        /// <summary>Sends a message of the game. Backlog: too much reliable data waits, see ReliableRoom. TooFast: more in a second than the server accepts.</summary>
+        /// <summary>Sends a message of the game. Backlog: too much reliable data waits, see ReliableRoom.
+        /// TooFast: the client would send more in a second than the server accepts.</summary>
         public UplinkError Send(byte[] message, bool reliable) { return Send(message, message.Length, reliable); }
 
         /// <summary>Sends the first bytes of an array.</summary>

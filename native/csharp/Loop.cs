@@ -9,14 +9,14 @@ namespace Uplink
         [DllImport(Native.Library)] internal static extern int uplink_client_next_call(UplinkClient c, int rpc, out ulong session, out ulong sequence);
     }
 
-    /// <summary> Runs the ticks of a client that predicts its player: it gets inputs from the game, calls an
+    /// <summary>Runs the ticks of a client that predicts its player: it gets inputs from the game, calls an
     /// RPC with them, predicts, follows the pace of the server's jitter buffer, and continues in new sessions
-    /// and after handovers. It does not allocate after its creation. </summary>
+    /// and after handovers. It does not allocate after its creation.</summary>
     public sealed class Loop<TState, TInput> : IDisposable where TState : struct
     {
-        /// <summary> Returns the player's input for the tick that is due at a time in ns. sequence is the
+        /// <summary>Returns the player's input for the tick that is due at a time in ns. sequence is the
         /// number of the call with the input. It is 0 in the first tick of each session: earlier numbers are
-        /// then obsolete. </summary>
+        /// then obsolete.</summary>
         public delegate TInput InputFunction(ulong at, ulong sequence);
 
         /// <summary>Sets a frame of the RPC to an input.</summary>
@@ -42,9 +42,9 @@ namespace Uplink
         ulong next, session, dropped, tick;
         uint key;
 
-        /// <summary> rpc is the number that UplinkClient.Bind returned for the schema of the frame. Only the
+        /// <summary>rpc is the number that UplinkClient.Bind returned for the schema of the frame. Only the
         /// loop may call this RPC. hz is the number of ticks per second. The loop owns the predictor.
-        /// </summary>
+        ///</summary>
         public Loop(UplinkClient client, int rpc, Frame frame, double hz, Predictor<TState, TInput> predictor, InputFunction input, PackFunction pack, UnpackFunction unpack)
         {
             this.client = client;
@@ -78,11 +78,10 @@ namespace Uplink
         /// error.</summary>
         public ulong Unsent { get; private set; }
 
-        /// <summary>
-        /// Runs the ticks that are due at now, and returns when the next one is due. Call it once in each frame drawn, with
-        /// UplinkClient.Now. Missed ticks run at once, or are skipped if it is more than MaxCatchUp late. It ends at the first error of
-        /// UplinkClient.Call, or exception of the functions of the game; the loop remains usable.
-        /// </summary>
+        /// <summary>Runs the ticks that are due at now, and sets due to the time at which the next one is
+        /// due. Call it once per drawn frame, with UplinkClient.Now. It runs missed ticks at once; if it is
+        /// more than MaxCatchUp late, it skips them. It ends at the first error of UplinkClient.Call or
+        /// exception of a function of the game; the loop remains usable.</summary>
         public UplinkError Advance(ulong now, out ulong due)
         {
             if (!started || now > next + MaxCatchUp)
@@ -103,12 +102,12 @@ namespace Uplink
             return e;
         }
 
-        /// <summary>
-        /// Corrects the prediction by a state of the player's object in the newest message of a world, with its tick. A state of the
-        /// same tick as the last one, or of an earlier one, has no effect. If the key differs from that of the last state, as after a
-        /// respawn, or if the session is a new one, the change is neither counted as a correction nor reported.
-        /// Invalid: messages arrive, but none tells which inputs it contains: the server does not register the RPC with ds.ForPrediction.
-        /// </summary>
+        /// <summary>Corrects the prediction with a state of the player's object in the newest message of a
+        /// world, and that message's tick. A state whose tick is not later than that of the last state has no
+        /// effect. If the key differs from that of the last state, for example after a respawn, or if the
+        /// session is new, the change is neither counted as a correction nor reported. Invalid: the messages
+        /// do not contain the number of processed calls of the RPC, because the server does not register it
+        /// with ds.ForPrediction.</summary>
         public UplinkError Correct(ClientWorld world, ulong stateTick, uint objectKey, TState state)
         {
             ulong current, sequence, processed;
@@ -135,7 +134,7 @@ namespace Uplink
         UplinkError Run(ulong at)
         {
             ulong current, sequence;
-            Unsent++; // until the input is sent
+            Unsent++; // reverted when the input was sent
             if (NativeLoop.uplink_client_next_call(client, rpc, out current, out sequence) == 0) return UplinkError.Closed;
             if (current != session) Begin(current);
             TInput value = input(at, sequence);

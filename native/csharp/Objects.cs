@@ -6,7 +6,9 @@ using System.Runtime.InteropServices;
 
 namespace Uplink
 {
-    /// <summary>Objects of one type, by ascending id. They are a view of the memory of what returned them: use after the next change of that throws an InvalidOperationException.</summary>
+    /// <summary>Lists objects of one type by ascending id. It is a view of memory of the decoder, world or
+    /// sample that returned it: use after the next change of that throws an
+    /// InvalidOperationException.</summary>
     public struct Objects
     {
         internal NativeObjects.View View;
@@ -25,11 +27,12 @@ namespace Uplink
 
         public int Id(int i) { return Kept((ushort)Marshal.ReadInt16(View.objects, 4 * Checked(i))); }
 
-        /// <summary>An id whose generation changed is another object.</summary>
+        /// <summary>The generation of object i. The same id with another generation is another
+        /// object.</summary>
         public int Generation(int i) { return Kept(Marshal.ReadByte(View.objects, 4 * Checked(i) + 2)); }
 
-        /// <summary>By how many ticks object i is older than the snapshot; of an AreaDecoder, by how many
-        /// snapshots. Always 0 without areas.</summary>
+        /// <summary>The age of the state of object i relative to the snapshot, in ticks, or in snapshots if
+        /// the Objects come from an AreaDecoder. Always 0 without areas.</summary>
         public long Age(int i)
         {
             Checked(i);
@@ -167,10 +170,10 @@ namespace Uplink
             objects = new Objects(owner, s.objects);
         }
 
-        /// <summary>Of the server, in ns.</summary>
+        /// <summary>The server time in ns.</summary>
         public ulong Time { get { return sample.time; } }
 
-        /// <summary>Whether the time is after the newest snapshot.</summary>
+        /// <summary>True if Time is later than the newest snapshot.</summary>
         public bool Starved { get { return sample.starved != 0; } }
 
         /// <summary>The objects of the newest snapshot that is not after Time, for fields that are not
@@ -283,7 +286,7 @@ namespace Uplink
             return texts.Add(c.Blended != null && i < c.Blended.Length ? c.Blended[i] : null);
         }
 
-        /// Throws if a field cannot be meant: the message tells which are possible.
+        /// Throws if a field does not exist or has the wrong kind. The message names the possible fields.
         internal static void Check(Schema schema, ref Config c)
         {
             var text = new byte[512];
@@ -304,7 +307,7 @@ namespace Uplink
         }
     }
 
-    /// <summary>The rows of objects, for decoders and interpolators over a connection of the program.</summary>
+    /// <summary>Describes the rows of objects, for decoders and interpolators.</summary>
     public sealed class ObjectType : Handle
     {
         internal readonly Schema Schema;
@@ -317,7 +320,7 @@ namespace Uplink
             Schema = schema;
         }
 
-        /// <summary>A type without a schema.</summary>
+        /// <summary>Creates a type without a schema.</summary>
         public ObjectType(params RowField[] fields)
         {
             for (int i = 0; i < fields.Length; i++) fields[i].structSize = Layout<RowField>.Size;
@@ -349,7 +352,8 @@ namespace Uplink
             Created(pointer, type);
         }
 
-        /// <summary>number has the low bits of the snapshot's number. Errors are normal on a lossy path. objects are valid until the next Decode.</summary>
+        /// <summary>Decodes a payload. number is the low 16 bits of the snapshot's number. Errors are normal
+        /// on a lossy path. objects are valid until the next Decode.</summary>
         public UplinkError Decode(byte[] payload, int size, out int number, out Objects objects)
         {
             var info = new NativeObjects.Info { struct_size = Layout<NativeObjects.Info>.Size };
@@ -361,7 +365,8 @@ namespace Uplink
             return (UplinkError)e;
         }
 
-        /// <summary>Writes an ack to to, which has RpcDecoder.MaxAck bytes, and returns its size.</summary>
+        /// <summary>Writes an ack to the array to, which has RpcDecoder.MaxAck bytes, and returns its
+        /// size.</summary>
         public int Ack(byte[] to) { return (int)NativeObjects.uplink_snapshot_decoder_ack(this, Native.Room(to, RpcDecoder.MaxAck)); }
 
         internal override void Destroy(IntPtr pointer) { NativeObjects.uplink_snapshot_decoder_destroy(pointer); }
@@ -388,7 +393,8 @@ namespace Uplink
             return (UplinkError)e;
         }
 
-        /// <summary>The objects of a type that the message shows that was decoded last, valid until the next Decode.</summary>
+        /// <summary>The objects of a type in the message that was decoded last, valid until the next
+        /// Decode.</summary>
         public Objects Shown(int type)
         {
             NativeObjects.View view = NativeObjects.View.Empty;
@@ -419,14 +425,16 @@ namespace Uplink
             }
         }
 
-        /// <summary>Adds a snapshot of a server's time, which arrived at now. Duplicate, Stale: it is not needed.</summary>
+        /// <summary>Adds a snapshot with the server time time that was received at now. Duplicate and Stale
+        /// mean that it was added before or is too old, which is normal on a lossy path.</summary>
         public UplinkError Add(ulong now, ulong time, Objects objects)
         {
             Changes++;
             return (UplinkError)NativeObjects.uplink_interpolator_add(this, now, time, ref objects.View);
         }
 
-        /// <summary>What to show at now. It returns false before the first snapshot.</summary>
+        /// <summary>Sets s to the objects to show at now. It returns false before the first
+        /// snapshot.</summary>
         public bool Sample(ulong now, out Sample s)
         {
             NativeObjects.NativeSample sample = NativeObjects.NativeSample.Empty;
@@ -478,15 +486,17 @@ namespace Uplink
             Created(pointer);
         }
 
-        /// <summary>A correction changed the simulated pose. The drawn pose does not change, unless it is far from the new one: then it jumps there.</summary>
+        /// <summary>Records that a correction changed the simulated pose. The drawn pose stays where it is,
+        /// unless its distance from the new pose is Smoothing.Snap or more: then it jumps to the new
+        /// pose.</summary>
         public void Correct(ObjectPose from, ObjectPose to) { NativeObjects.uplink_smoother_correct(this, ref from, ref to); }
 
         public void Reset() { NativeObjects.uplink_smoother_reset(this); }
 
-        /// <summary>Advances time, at any frame rate.</summary>
+        /// <summary>Advances the time. The result does not depend on the frame rate.</summary>
         public void Step(double seconds) { NativeObjects.uplink_smoother_step(this, seconds); }
 
-        /// <summary>Whether the drawn pose is the simulated one.</summary>
+        /// <summary>True if the drawn pose is the simulated pose.</summary>
         public bool Settled { get { return NativeObjects.uplink_smoother_settled(this) != 0; } }
 
         /// <summary>The pose at which to draw an object that is simulated at p.</summary>

@@ -64,7 +64,7 @@ namespace Uplink
         /// lacks.</summary>
         public TState State { get { return state; } }
 
-        /// <summary>The number of inputs that the server's newest state does not contain.</summary>
+        /// <summary>The number of inputs that the server's newest state does not include.</summary>
         public int Waiting { get { return (int)NativePredict.uplink_input_history_waiting(this); } }
 
         public PredictionStats Stats
@@ -77,7 +77,8 @@ namespace Uplink
             }
         }
 
-        /// <summary>Applies an input that was sent with a sequence number. Invalid: the number is not above that of the input before.</summary>
+        /// <summary>Applies an input that was sent with a sequence number. Invalid: the number is not higher
+        /// than that of the previous input.</summary>
         public UplinkError Apply(ulong sequence, TInput input)
         {
             UIntPtr slot;
@@ -138,10 +139,11 @@ namespace Uplink
             Created(pointer);
         }
 
-        /// <summary>Adds a packet of a server time, which arrived at now.</summary>
+        /// <summary>Adds a packet with a server time that arrived at now.</summary>
         public void Observe(ulong now, ulong server) { NativePredict.uplink_server_clock_observe(this, now, server); }
 
-        /// <summary>The server's time at now, if the shortest one-way delay is known. It returns false before the first packet.</summary>
+        /// <summary>Sets time to the server's time at now. oneWay is the shortest one-way delay from the
+        /// server. It returns false before the first packet.</summary>
         public bool Server(ulong now, ulong oneWay, out ulong time) { return NativePredict.uplink_server_clock_server(this, now, oneWay, out time) != 0; }
 
         internal override void Destroy(IntPtr pointer) { NativePredict.uplink_server_clock_destroy(pointer); }

@@ -107,16 +107,17 @@ namespace Uplink
         [DllImport(Native.Library)] internal static extern int uplink_next_input(ref Inputs t, out int player, out IntPtr data, out UIntPtr n);
     }
 
-    /// <summary>A world by state synchronization.</summary>
+    /// <summary>A world that the server offers as state.</summary>
     public sealed class StateWorld : ClientWorld
     {
         // Static, so that it is not collected while the library can call it.
         static readonly NativeState.Updated updated = OnUpdated;
 
         GCHandle self;
-        int objects, inputs; // of the update that is passed to Updated, otherwise 0
+        int objects, inputs; // counts of the update that is passed to Updated, otherwise 0
 
-        /// <summary>Called in UplinkClient.Run for each decoded packet. It must not call the client. An exception ends Run after the datagrams that have arrived.</summary>
+        /// <summary>Called in UplinkClient.Run for each decoded packet. It must not call the client. If it
+        /// throws, Run processes the remaining datagrams and then throws the exception.</summary>
         public event Action<StateWorld, StateUpdate> Updated;
 
         public StateWorld(Schema objects, StateConfig config = null)
@@ -140,7 +141,7 @@ namespace Uplink
         }
 
 #if UNITY_5_3_OR_NEWER
-        [AOT.MonoPInvokeCallback(typeof(NativeState.Updated))] // for compilers ahead of time
+        [AOT.MonoPInvokeCallback(typeof(NativeState.Updated))] // for ahead-of-time compilers
 #endif
         static void OnUpdated(IntPtr context, IntPtr world, ref StateUpdate u)
         {
@@ -149,12 +150,13 @@ namespace Uplink
             w.objects = u.Objects;
             w.inputs = u.Inputs;
             try { w.Updated(w, u); }
-            catch (Exception e) { w.Thrown = w.Thrown ?? e; } // it cannot pass the library
+            catch (Exception e) { w.Thrown = w.Thrown ?? e; } // an exception must not unwind through the library
             w.objects = w.inputs = 0;
             w.Changes++;
         }
 
-        /// <summary>Updated object i, during Updated. If it was not removed, frame, of the world's schema, gets its values.</summary>
+        /// <summary>Returns updated object i, during the event Updated. If the object was not removed, it
+        /// sets frame, which must have the world's schema, to its values.</summary>
         public StateObject Object(int i, Frame frame)
         {
             IntPtr receiver = NativeState.uplink_state_world_receiver(this);

@@ -1,10 +1,10 @@
 // The codec of RPCs for C#: Unity, Godot, .NET and Mono. It calls the shared library "uplink" with P/Invoke,
 // and requires only netstandard2.0. include/uplink/codec.hpp states units, ranges and limits.
 //
-// A Schema can be used by any thread. A Frame, RpcEncoder or RpcDecoder is for one thread at a time.
-// Dispose frees the memory of the library, or a garbage collection does later; a handle that others use
-// is freed after them. Use after Dispose throws an ObjectDisposedException. No method that is called for
-// each call or frame allocates memory, but for those that return an array or a text.
+// A Schema can be used by any thread. A Frame, RpcEncoder or RpcDecoder is for one thread at a time. Dispose
+// frees memory of the library; otherwise a garbage collection frees it later. A handle that other handles use
+// is freed after them. Use after Dispose throws an ObjectDisposedException. Methods that are used for each
+// call or frame do not allocate, except those that return an array or a text.
 using System;
 using System.Collections.Generic;
 using System.Runtime.InteropServices;
@@ -18,7 +18,7 @@ namespace Uplink
 
     public enum Codec { Rle, Adaptive }
 
-    /// <summary>Outcomes of the library; 0 is success.</summary>
+    /// <summary>Results of the functions of the library; 0 means success.</summary>
     public enum UplinkError
     {
         Ok, NoMemory, Invalid, TooSmall, Malformed, NoBaseline, Duplicate, Stale, Full, Closed, Refused, Authentication, Desync, Backlog, TooFast
@@ -150,7 +150,7 @@ namespace Uplink
             return Size(n);
         }
 
-        /// An array to which the library writes up to so many bytes.
+        /// An array to which the library writes, and the maximum number of bytes.
         internal static byte[] Room(byte[] b, int n)
         {
             if (b.Length < n) throw new ArgumentException("the array needs " + n + " elements");
@@ -179,7 +179,7 @@ namespace Uplink
         internal static readonly uint Size = (uint)Marshal.SizeOf(typeof(T));
     }
 
-    /// <summary>Texts that the library reads before Dispose.</summary>
+    /// <summary>Holds texts in memory that the library can read until Dispose.</summary>
     sealed class Texts : IDisposable
     {
         readonly List<GCHandle> pinned = new List<GCHandle>();
@@ -199,13 +199,13 @@ namespace Uplink
         }
     }
 
-    /// <summary>A handle of the library. Use after Dispose throws an ObjectDisposedException.</summary>
+    /// <summary>An object of the library. Use after Dispose throws an ObjectDisposedException.</summary>
     public abstract class Handle : SafeHandle
     {
         readonly List<Handle> kept = new List<Handle>();
-        int uses = 1; // this, and the handles that keep it
+        int uses = 1; // 1, plus the number of handles that keep this one alive
 
-        /// How often the memory has changed to which views of this handle refer.
+        /// The number of changes of the memory to which views of this handle refer.
         internal int Changes;
 
         internal Handle(bool owned = true) : base(IntPtr.Zero, owned) { }
@@ -214,14 +214,15 @@ namespace Uplink
 
         internal abstract void Destroy(IntPtr pointer);
 
-        /// Begins with what a function of the library has created, which uses other handles.
+        /// Sets the pointer to an object that the library has created, and the handles that it uses.
         internal void Created(IntPtr pointer, Handle used = null)
         {
             SetHandle(pointer);
             if (used != null) Keep(used);
         }
 
-        /// Lets the memory of another handle live as long as this one. The other can be disposed before.
+        /// Keeps the memory of another handle alive as long as this one, even if the other handle is disposed
+        /// before.
         internal void Keep(Handle used)
         {
             Interlocked.Increment(ref used.uses);
@@ -240,7 +241,7 @@ namespace Uplink
             foreach (Handle used in kept) used.Drop();
         }
 
-        /// The pointer, for an array of pointers: keep the handle alive during the call.
+        /// Returns the pointer, for an array of pointers. Keep the handle alive during the call.
         internal IntPtr Pointer
         {
             get
@@ -250,7 +251,8 @@ namespace Uplink
             }
         }
 
-        /// Checks that a view of this handle's memory is valid, which was made at a number of changes.
+        /// Checks that a view of this handle's memory is valid. The argument is the number of changes when
+        /// the view was created.
         internal void CheckView(int changes)
         {
             if (IsClosed) throw new ObjectDisposedException(GetType().Name);
@@ -295,7 +297,7 @@ namespace Uplink
             }
         }
 
-        /// <summary>Equal at both ends if their schemas are.</summary>
+        /// <summary>A hash that is equal at both ends if their schemas are equal.</summary>
         public ulong Fingerprint { get { return Native.uplink_schema_fingerprint(this); } }
 
         internal override void Destroy(IntPtr pointer) { Native.uplink_schema_destroy(pointer); }
@@ -307,7 +309,7 @@ namespace Uplink
     {
         readonly double[] values = new double[4];
         readonly ulong[] integers = new ulong[1];
-        internal Schema Schema; // null: not known
+        internal Schema Schema; // null if it is unknown
 
         internal Frame() : base(false) { }
 
@@ -384,7 +386,7 @@ namespace Uplink
             Check(Native.uplink_frame_get_integers(this, Native.Size(field), values, Native.Size(values.Length)), field);
         }
 
-        /// <summary>A copy.</summary>
+        /// <summary>Returns a copy.</summary>
         public byte[] GetBytes(int field)
         {
             IntPtr data;
@@ -419,7 +421,7 @@ namespace Uplink
         internal override void Destroy(IntPtr pointer) { Native.uplink_frame_destroy(pointer); }
     }
 
-    /// <summary>A frame that belongs to another handle, which lives as long as it does.</summary>
+    /// <summary>A frame that belongs to another handle, and is valid as long as that handle.</summary>
     sealed class FrameView : Frame
     {
         readonly Handle owner;
@@ -432,13 +434,13 @@ namespace Uplink
 
         internal void Show(IntPtr pointer) { SetHandle(pointer); }
 
-        /// The owner is disposed: use of the view throws an ObjectDisposedException.
+        /// Called when the owner is disposed. Use of the view then throws an ObjectDisposedException.
         internal void End() { base.Dispose(true); }
 
-        protected override void Dispose(bool disposing) { GC.KeepAlive(owner); } // the owner ends it
+        protected override void Dispose(bool disposing) { GC.KeepAlive(owner); } // the owner releases it
     }
 
-    /// <summary>Codes the calls of one RPC.</summary>
+    /// <summary>Encodes the calls of one RPC.</summary>
     public sealed class RpcEncoder : Handle
     {
         public const int MaxPayload = 1197;
@@ -477,7 +479,7 @@ namespace Uplink
         public Frame Frame;
     }
 
-    /// <summary>Decodes the calls of one RPC, whatever the network loses, duplicates or reorders.</summary>
+    /// <summary>Decodes the calls of one RPC. Lost, duplicated and reordered payloads are safe.</summary>
     public sealed class RpcDecoder : Handle
     {
         public const int MaxCalls = 16;
@@ -499,7 +501,8 @@ namespace Uplink
             }
         }
 
-        /// <summary>Decodes a payload into to, which has MaxCalls elements. n is the number of new calls. Errors are normal on a lossy path.</summary>
+        /// <summary>Decodes a payload into the array to, which has MaxCalls elements. n is the number of new
+        /// calls. Errors are normal on a lossy path.</summary>
         public UplinkError Decode(byte[] payload, int size, Call[] to, out int n)
         {
             UIntPtr count;
@@ -513,7 +516,7 @@ namespace Uplink
             return (UplinkError)e;
         }
 
-        /// <summary>Writes an ack to to, which has MaxAck bytes, and returns its size.</summary>
+        /// <summary>Writes an ack to the array to, which has MaxAck bytes, and returns its size.</summary>
         public int Ack(byte[] to) { return (int)Native.uplink_decoder_ack(this, Native.Room(to, MaxAck)); }
 
         protected override void Dispose(bool disposing)

@@ -50,16 +50,16 @@ namespace Uplink
         [DllImport(Native.Library)] internal static extern void uplink_snapshot_world_interpolation(SnapshotWorld w, UIntPtr type, ref InterpolatorStats s);
     }
 
-    /// <summary>A world of the server. A client that has subscribed to it keeps it.</summary>
+    /// <summary>A world of the server. A client that has subscribed to the world keeps it alive.</summary>
     public abstract class ClientWorld : Handle
     {
-        /// What a function of the program has thrown in UplinkClient.Run.
+        /// The exception that a callback of the program has thrown in UplinkClient.Run, or null.
         internal Exception Thrown;
 
-        /// The world for the functions of all worlds. Keep this alive during the call.
+        /// The pointer for functions of all kinds of worlds. Keep this object alive during the call.
         internal abstract IntPtr Base { get; }
 
-        /// <summary>0 before the first offer of the server.</summary>
+        /// <summary>The number of ticks per second, or 0 before the first offer of the server.</summary>
         public double TicksPerSecond
         {
             get
@@ -81,7 +81,8 @@ namespace Uplink
             return known;
         }
 
-        /// <summary>Whether the newest message has the number of calls of an RPC that the server has processed, for Predictor.Correct.</summary>
+        /// <summary>Sets next to the sequence number after the last processed call of an RPC, for
+        /// Predictor.Correct. It returns false if the newest message does not contain it.</summary>
         public bool Processed(int rpc, out ulong next)
         {
             bool known = NativeWorlds.uplink_world_processed(Base, rpc, out next) != 0;
@@ -99,7 +100,7 @@ namespace Uplink
             return world;
         }
 
-        /// <summary>Ends a subscription by its number. Full: try again.</summary>
+        /// <summary>Ends the subscription with a number. Backlog: try again later.</summary>
         public static UplinkError Unsubscribe(UplinkClient client, int world)
         {
             int e = NativeWorlds.uplink_client_unsubscribe(client, world);
@@ -108,12 +109,13 @@ namespace Uplink
         }
     }
 
-    /// <summary>A world by snapshots, with and without areas.</summary>
+    /// <summary>A world that the server offers as snapshots, with or without areas.</summary>
     public sealed class SnapshotWorld : ClientWorld
     {
         readonly int types;
 
-        /// <summary>The first type is that of the world, the others have the names of their schemas. interpolation is null, or has an element for each type, of which some are null.</summary>
+        /// <summary>The first type is the type of the world; the others are identified by the names of their
+        /// schemas. interpolation is null, or contains an element for each type, which may be null.</summary>
         public SnapshotWorld(Schema[] types, InterpolatorConfig[] interpolation = null, int maxObjects = 0)
         {
             var schemas = new IntPtr[types.Length];
@@ -167,7 +169,9 @@ namespace Uplink
             UplinkException.Check(NativeWorlds.uplink_snapshot_world_restore(this, Native.Size(type), objects.RowPointer(i), frame), "object", i);
         }
 
-        /// <summary>What to show of a type now, valid until the next Sample of the type and UplinkClient.Run. It returns false before the first snapshot, and without interpolation.</summary>
+        /// <summary>Sets s to the objects of a type to show now, valid until the next Sample of the type or
+        /// UplinkClient.Run. It returns false before the first snapshot, and for a type without
+        /// interpolation.</summary>
         public bool Sample(int type, out Sample s)
         {
             NativeObjects.NativeSample sample = NativeObjects.NativeSample.Empty;

@@ -117,7 +117,7 @@ static class Program
             for (; bound && UplinkClient.Now >= tick && sent < calls; tick += (ulong)(interval / client.Pace(rpc).Rate)) // as the server's jitter buffer needs it
             {
                 Fill(frame, n++);
-                if (client.Call(rpc, frame) != UplinkError.Ok) continue; // the time in which no call is sent does not count
+                if (client.Call(rpc, frame) != UplinkError.Ok) continue; // do not count ticks without a call
                 sent++;
                 log.WriteLine(string.Join(" ", frame.Components(schema)));
             }

@@ -1,5 +1,5 @@
-// The names of the library beside those of engines: this file does not compile if one of them is ambiguous. The
-// stubs have the names of types of Unity and of Godot.
+// Checks that the names of the library do not collide with those of engines: this file does not compile if
+// one of them is ambiguous. The stubs have the names of types of Unity and of Godot.
 using System;
 using System.Collections;
 using System.Collections.Generic;

@@ -1,5 +1,5 @@
-// Lifetimes and memory: handles that nothing but the library uses survive garbage collections, use after
-// Dispose is an exception, views that are not valid any more too, and calls make no garbage.
+// Tests of lifetimes and memory: handles that only the library uses survive garbage collections, use of
+// disposed handles and of invalid views throws an exception, and calls allocate no memory.
 using System;
 using System.Collections.Generic;
 using System.Linq;
@@ -41,7 +41,7 @@ static class Program
             GC.Collect();
             GC.WaitForPendingFinalizers();
         }
-        // Memory that was freed gets other content.
+        // Overwrites memory that was freed.
         for (int i = 0; i < 200; i++) new Schema("fill", 60, new Field { Name = new string('x', i % 60 + 1), Kind = Kind.Scalar, Resolution = 7 }).Dispose();
     }
 
@@ -52,7 +52,7 @@ static class Program
         Environment.Exit(1);
     }
 
-    /// <summary>Runs in a thread of its own, so that no stack keeps what it does not return.</summary>
+    /// <summary>Runs a function in a thread of its own, so that no reference stays on the stack.</summary>
     static T Elsewhere<T>(Func<T> make)
     {
         T made = default(T);
@@ -198,7 +198,7 @@ static class Program
         }
     }
 
-    /// <summary>What a handle uses can be disposed before it.</summary>
+    /// <summary>Tests that handles that another handle uses can be disposed before it.</summary>
     static void Disposed()
     {
         Schema s = Ball();

@@ -16,7 +16,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* UPLINK_SHARED: the program links the shared library. UPLINK_BUILDING: this is compiled for it. */
+/* Define UPLINK_SHARED if the program links the shared library. UPLINK_BUILDING is defined while the
+ * shared library itself is compiled. */
 #if defined(UPLINK_SHARED) && defined(_WIN32) && defined(UPLINK_BUILDING)
 #define UPLINK_API __declspec(dllexport)
 #elif defined(UPLINK_SHARED) && defined(_WIN32)
@@ -33,7 +34,8 @@
 extern "C" {
 #endif
 
-/* UPLINK_INIT prepares a structure, UPLINK_INIT_ARRAY an array of them. */
+/* UPLINK_INIT sets a structure to zeros and its struct_size. UPLINK_INIT_ARRAY does the same for an array of
+ * structures. */
 #define UPLINK_INIT(structure)                                                                               \
   (memset(&(structure), 0, sizeof(structure)), (void)((structure).struct_size = sizeof(structure)))
 #define UPLINK_INIT_ARRAY(array)                                                                             \
@@ -68,8 +70,8 @@ UPLINK_API const char *uplink_error_text(uplink_error e);
 /* uplink_version returns the version of the library as "major.minor.patch". */
 UPLINK_API const char *uplink_version(void);
 
-/* uplink_allocator is where memory comes from. Null, or a null allocate, means malloc and free; a null
- * release means that memory is never released one by one. */
+/* uplink_allocator provides memory. Null, or a null allocate, means malloc and free. A null release means
+ * that blocks are not released individually. */
 typedef struct uplink_allocator {
   void *context;
   void *(*allocate)(void *context, size_t size);
@@ -155,7 +157,7 @@ UPLINK_API uint64_t uplink_prior_hash(const uplink_prior *p);
 typedef int32_t uplink_codec;
 enum { UPLINK_RLE = 0, UPLINK_ADAPTIVE = 1 };
 
-/* Zeros mean the defaults, but for the codec: 0 is UPLINK_RLE. */
+/* Zeros mean the defaults, except that the codec 0 is UPLINK_RLE. */
 typedef struct uplink_encoder_config {
   uint32_t struct_size;
   uplink_codec codec;
@@ -212,15 +214,15 @@ UPLINK_API void uplink_decoder_ask_reset(uplink_decoder *d);
 /* uplink_rpc_of returns the number of the RPC of a payload, or -1 if it has no valid header. */
 UPLINK_API int32_t uplink_rpc_of(const uint8_t *payload, size_t n);
 
-/* Cryptographic functions, which a client uses. */
+/* The cryptographic functions of a client. */
 
 typedef struct uplink_bytes {
   const uint8_t *data;
   size_t size;
 } uplink_bytes;
 
-/* uplink_crypto are the functions of crypto.hpp, which has their sizes. Results are 1, or 0 after a failure.
- * Those of AES are null without it. */
+/* uplink_crypto contains the functions of crypto.hpp, which states the sizes of their arguments. Results are
+ * 1, or 0 after a failure. The functions for AES are null if AES is not supported. */
 typedef struct uplink_crypto {
   uint32_t struct_size;
   void *context;
@@ -237,18 +239,18 @@ typedef struct uplink_crypto {
   int32_t (*aes128_ctr)(void *context, uint8_t *data, size_t size, const uint8_t *key, const uint8_t *block);
 } uplink_crypto;
 
-/* uplink_library_crypto returns the functions of libsodium or Mbed TLS, for which the library was built, or
- * null if it was built without: then the program has its own. */
+/* uplink_library_crypto returns the functions of libsodium or Mbed TLS, for which the library was built. It
+ * returns null if the library was built without them: then the program must provide its own. */
 UPLINK_API const uplink_crypto *uplink_library_crypto(void);
 
 /* The client. Times are nanoseconds of a monotonic clock. */
 
 typedef struct uplink_client uplink_client;
 
-/* Zeros mean the defaults, but for crypto, which is required. */
+/* Zeros mean the defaults. crypto is required. */
 typedef struct uplink_client_config {
   uint32_t struct_size;
-  const uplink_crypto *crypto; /* such as uplink_library_crypto(); it must outlive the client */
+  const uplink_crypto *crypto; /* for example uplink_library_crypto(); it must outlive the client */
   uint64_t timeout;            /* ns; default 15 s */
   size_t event_bytes;          /* default 18,944 */
   size_t datagram_bytes;       /* default 3,072 */
@@ -405,7 +407,7 @@ UPLINK_API uplink_error uplink_client_abort_stream(uplink_client *c, uint32_t st
 UPLINK_API uplink_error uplink_client_stop_stream(uplink_client *c, uint32_t stream);
 UPLINK_API void uplink_client_stats(const uplink_client *c, uplink_stats *s);
 
-/* Sockets, for programs that have none of their own. */
+/* Sockets, for programs without sockets of their own. */
 
 typedef struct uplink_socket uplink_socket;
 
@@ -413,18 +415,19 @@ typedef struct uplink_socket uplink_socket;
 UPLINK_API uint64_t uplink_now(void);
 UPLINK_API uplink_error uplink_socket_create(const uplink_allocator *a, uplink_socket **out);
 UPLINK_API void uplink_socket_destroy(uplink_socket *s);
-/* uplink_socket_open closes what is open, and opens a socket for the server of uplink_client_connect, whose
- * IP address and port are server. */
+/* uplink_socket_open closes all open sockets of s, and opens a socket for the server of
+ * uplink_client_connect. server is its IP address with a port. */
 UPLINK_API uplink_error uplink_socket_open(uplink_socket *s, const char *server);
-/* uplink_socket_run receives and sends what there is for a client. It does not wait. */
+/* uplink_socket_run passes all received datagrams to a client, and sends its datagrams. It does not wait. */
 UPLINK_API void uplink_socket_run(uplink_socket *s, uplink_client *c);
-/* uplink_socket_wait waits until there is a datagram to receive, at most so many ns. */
+/* uplink_socket_wait waits up to ns nanoseconds for a datagram to receive. */
 UPLINK_API void uplink_socket_wait(uplink_socket *s, uint64_t ns);
 
-/* uplink_issue_token writes the text of a token that is valid for a minute from issued on, in ms since
- * 1970, with a final zero; UPLINK_TOKEN_TEXT bytes suffice. key is the text of a server's or an issuer's
- * key; null means the development key, which servers accept on loopback addresses. address is that of
- * the server with a port. It is for tests and tools: a game's client gets its token from a backend. */
+/* uplink_issue_token writes the text of a token, with a final zero, which has at most UPLINK_TOKEN_TEXT
+ * bytes. The token is valid for one minute from issued, in ms since 1970-01-01 00:00 UTC. key is the text
+ * of a server's or an issuer's key; null means the development key, which servers accept on loopback
+ * addresses. address is the address of the server, with its port. The function is for tests and tools: a
+ * game's client gets its token from a backend. */
 #define UPLINK_TOKEN_TEXT 779
 UPLINK_API uplink_error uplink_issue_token(const uplink_crypto *crypto, const char *key, uint64_t client_id,
                                            uint64_t issued, const char *address, char *to, size_t capacity);

@@ -172,7 +172,7 @@ typedef struct uplink_pose {
 typedef struct uplink_sample {
   uint32_t struct_size;
   int32_t starved;
-  uint64_t time; /* ns, of the server */
+  uint64_t time; /* server time in ns */
   uplink_objects objects;
   const uplink_pose *poses;
 } uplink_sample;

@@ -1,4 +1,4 @@
-// Code that the parts of the flat C interface share: structures with a size, and checks of handles.
+// Common functions of the parts of the C interface: structures with a size, and checks of handles.
 #pragma once
 
 #include <cstring>
@@ -47,7 +47,7 @@ struct HeldSmoother;
 struct HeldStateWorld;
 struct HeldHistory;
 
-// Class is the class of a handle, and how it is checked.
+// Class maps a handle to its class in the C++ interface, and to the type by which it is checked.
 template <typename Handle> struct Class;
 #define UPLINK_HANDLE(handle, name, shared, lent)                                                            \
   template <> struct Class<handle> {                                                                         \
@@ -89,7 +89,8 @@ template <typename To, typename From> To *as(From *p) {
   return reinterpret_cast<To *>(p);
 }
 
-// made is as of a new handle, gone of one that is destroyed, which may be null.
+// made is like as, and registers a new handle. gone is like as, and unregisters a handle that is
+// destroyed and may be null.
 template <typename Handle, typename From> Handle *made(From *p) {
   handle_made(p, Class<Handle>::check);
   return reinterpret_cast<Handle *>(p);
@@ -99,7 +100,8 @@ template <typename To, typename Handle> To *gone(Handle *h) {
   return reinterpret_cast<To *>(h);
 }
 
-// Use is the object of a handle during one call of a function.
+// Use provides the object of a handle during one call of a function, and marks the handle as in
+// use.
 template <typename To, typename Handle> class Use {
 public:
   explicit Use(Handle *h) : handle_(h) { handle_enter(h, Class<std::remove_const_t<Handle>>::check); }
@@ -119,16 +121,18 @@ template <typename Handle> auto in(Handle *h) {
   return Use<std::conditional_t<std::is_const_v<Handle>, const T, T>, Handle>(h);
 }
 
-// element returns structure i of an array of the program, in which the first one has the size of all.
+// element returns structure i of an array of the program. The size in the first structure applies
+// to all.
 template <typename T> T *element(T *array, size_t i) {
   using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
   return reinterpret_cast<T *>(reinterpret_cast<Byte *>(array) + i * array->struct_size);
 }
 
-// load copies structure i of an array of the program, which may be built with a newer header, and reports
-// whether it has its size, and 0 in all members that are not known here.
+// load copies structure i of an array of the program, which may be built with a newer header. It
+// reports whether the size is valid and all members that this library does not know are 0.
 template <typename T> bool load(const T *array, size_t i, T *to) {
-  if (!has_size(array->struct_size, sizeof(T))) return false; // of the first version of the header
+  if (!has_size(array->struct_size, sizeof(T)))
+    return false; // smaller than in the first version of the header
   const T *from = element(array, i);
   const auto *bytes = reinterpret_cast<const unsigned char *>(from);
   for (size_t at = sizeof(T); at < array->struct_size; at++)
@@ -140,7 +144,7 @@ template <typename T> bool load(const T *from, T *to) {
   return load(from, 0, to);
 }
 
-// store copies a structure to one of the program, but for its size.
+// store copies a structure, except its size, to a structure of the program.
 template <typename T> void store(const T &from, T *to) {
   constexpr size_t first = sizeof(to->struct_size);
   if (!has_size(to->struct_size, sizeof(T))) return;

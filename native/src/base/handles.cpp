@@ -11,15 +11,15 @@
 namespace uplink::detail {
 namespace {
 
-// Handle is a handle that exists, or the last one that existed at an address.
+// Handle is the newest handle at an address. It exists or was destroyed.
 struct Handle {
   const HandleType *type = nullptr;
   bool exists = false;
-  int uses = 0; // calls of functions that use it at present, all in one thread
+  int uses = 0; // number of running calls of functions that use it, all in one thread
   std::thread::id thread;
 };
 
-// Handles is never destroyed: programs destroy handles at their end, too.
+// Handles is never destroyed, because programs may destroy handles while they exit.
 struct Handles {
   std::mutex mutex;
   std::unordered_map<const void *, Handle> handles;
@@ -64,12 +64,12 @@ void handle_enter(const void *handle, const HandleType &type) {
   }
   Handle &h = found->second;
   if (!h.exists) {
-    // The memory can be that of a handle of the library by now.
+    // The library may have reused the memory for a handle of its own.
     if (!type.lent || h.type == &type) fail(type, "is used after it was destroyed");
     return;
   }
   if (h.type != &type) {
-    if (type.lent) return; // the first member of another object
+    if (type.lent) return; // it is the first member of another object
     fail(type, "is used that has another type");
   }
   const std::thread::id thread = std::this_thread::get_id();

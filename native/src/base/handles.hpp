@@ -1,7 +1,7 @@
-// Checks of the handles that a program passes to the C interface: that it created them by that type, has not
-// destroyed them, and does not use one in two threads at once; and that its structures have their size. A
-// mistake ends the program with a message.
-// They are made if UPLINK_CHECKS is 1, which is the default without NDEBUG.
+// Checks of the handles and structures that a program passes to the C interface: a handle has the
+// right type, was not destroyed and is not used by two threads at the same time, and a structure
+// has a valid size. A mistake ends the program with a message. The checks are enabled if
+// UPLINK_CHECKS is 1, which is the default without NDEBUG.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,12 @@ namespace uplink::detail {
 struct HandleType {
   const char *name;
   bool shared; // any number of threads may use one at the same time
-  bool lent;   // functions also return handles that they own
+  bool lent;   // functions also return handles that another handle owns
 };
 
 #if UPLINK_CHECKS
-// handle_made registers a handle, unless it is null; handle_gone removes it. handle_enter checks one that a
-// function uses, and handle_leave ends this use.
+// handle_made registers a handle, unless it is null; handle_gone removes it. handle_enter checks a
+// handle at the start of its use by a function, and handle_leave ends the use.
 void handle_made(const void *handle, const HandleType &type);
 void handle_gone(const void *handle, const HandleType &type);
 void handle_enter(const void *handle, const HandleType &type);

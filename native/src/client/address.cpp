@@ -17,7 +17,7 @@ public:
     at_ += n;
     return true;
   }
-  // number reads a number with at most so many digits, which is at most max.
+  // number reads a number of up to digits digits. It reports false if the number exceeds max.
   bool number(unsigned base, int digits, unsigned max, unsigned *out) {
     unsigned v = 0;
     int n = 0;
@@ -38,7 +38,7 @@ public:
     return true;
   }
   bool v6(uint8_t *ip) {
-    int n = 0, gap = -1; // groups; the group before which zeros are left out
+    int n = 0, gap = -1; // number of groups, and the index of the group at which zeros are omitted
     if (skip("::")) gap = 0;
     while (!done() && n < 8) {
       const char *group = at_;

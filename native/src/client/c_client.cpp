@@ -28,8 +28,8 @@ const uplink_crypto *host(void *context) {
   return static_cast<const uplink_crypto *>(context);
 }
 
-// crypto_of sets the functions of the C++ interface to call those of a program, with the table as context. It
-// reports whether the required ones are there.
+// crypto_of sets the functions of the C++ interface to wrappers of a program's functions, with the
+// table as context. It reports whether all required functions are present.
 bool crypto_of(const uplink_crypto *c, uplink::Crypto *to) {
   uplink_crypto own;
   if (c == nullptr || !load(c, &own) || own.x25519 == nullptr || own.chacha20 == nullptr ||

@@ -7,7 +7,7 @@
 
 using namespace uplink::detail::c_api;
 
-// HeldHistory has the memory of its numbers.
+// HeldHistory is an InputHistory with the memory of its sequence numbers.
 struct uplink::detail::c_api::HeldHistory {
   uplink::Allocator allocator;
   uplink::detail::Array<uint64_t> sequences;

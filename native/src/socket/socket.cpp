@@ -1,4 +1,4 @@
-// Code that the socket drivers of all systems share.
+// The common part of the socket drivers of all systems.
 #include "uplink/socket.hpp"
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// What the two parts of the flat C interface of state share.
+// Common functions of the two parts of the C interface of state synchronization.
 #pragma once
 
 #include "src/base/c_api.hpp"
