@@ -100,6 +100,7 @@ var eventTypes = func() (all []struct {
 	}{
 		{"server_full", transport.ErrServerFull},
 		{"draining", transport.ErrDraining},
+		{"store", transport.ErrStore},
 		{"server_busy", transport.ErrServerBusy},
 		{"shutdown", transport.ErrShutdown},
 		{"version", transport.ErrVersion},

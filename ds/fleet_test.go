@@ -258,7 +258,7 @@ func TestFleetOutage(t *testing.T) {
 			settle(5 * time.Second)
 			tok := f.issue(2)
 			c, err := f.dial(0, tok)
-			if allowed := err == nil; allowed != (outage > 0) || !allowed && !errors.Is(err, transport.ErrServerBusy) {
+			if allowed := err == nil; allowed != (outage > 0) || !allowed && !errors.Is(err, transport.ErrStore) {
 				t.Fatalf("a join during the outage: %v", err)
 			}
 			if outage > 0 {
@@ -267,7 +267,7 @@ func TestFleetOutage(t *testing.T) {
 					t.Errorf("the token again at the same server: %v", err)
 				}
 				settle(time.Minute)
-				if _, err := f.dial(0, f.issue(3)); !errors.Is(err, transport.ErrServerBusy) {
+				if _, err := f.dial(0, f.issue(3)); !errors.Is(err, transport.ErrStore) {
 					t.Errorf("a join after %v: %v", outage, err)
 				}
 			}

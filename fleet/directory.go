@@ -30,6 +30,9 @@ type Server struct {
 	Started time.Time `json:"started,omitzero"`
 	// Draining reports whether the server accepts no new players.
 	Draining bool `json:"draining,omitempty"`
+	// OutageSeconds is the time for which the server admits players while the store fails; see
+	// [Config.Outage].
+	OutageSeconds int `json:"outage_seconds,omitempty"`
 	// Labels are for the game, such as region or map.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Updated is the time at which the store received the last Announce, by the store's clock.
@@ -43,6 +46,7 @@ const MaxServers = 1 << 12
 // Limits of the fields of a Server.
 const (
 	maxPlayers = 1 << 20
+	maxOutage  = 1 << 30          // seconds
 	maxAddrs   = token.MaxServers // a token names no more
 	maxLabels  = 32
 	// maxLabelName and maxLabelValue are in bytes.
@@ -90,6 +94,8 @@ func (s *Server) Check() error {
 		return invalid("players", "%d, want 0 to %d", s.Players, maxPlayers)
 	case s.MaxPlayers < 0 || s.MaxPlayers > maxPlayers:
 		return invalid("max_players", "%d, want 0 to %d", s.MaxPlayers, maxPlayers)
+	case s.OutageSeconds < 0 || s.OutageSeconds > maxOutage:
+		return invalid("outage_seconds", "%d, want 0 to %d", s.OutageSeconds, maxOutage)
 	case len(s.Labels) > maxLabels:
 		return invalid("labels", "%d labels, want at most %d", len(s.Labels), maxLabels)
 	}

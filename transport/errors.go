@@ -66,6 +66,10 @@ var (
 // token is not used up.
 var ErrDraining = fmt.Errorf("%w: it is draining", ErrServerBusy)
 
+// ErrStore means that a server of a fleet refuses new players because it cannot reach the fleet's
+// state, which knows the used tokens. Both ends. A client repeats its request until its timeout.
+var ErrStore = fmt.Errorf("%w: it cannot reach the state of its fleet", ErrServerBusy)
+
 // ErrHandover means that a client could not continue at the server to which it was to be handed
 // over, and stays. At the client, the text contains the reason.
 var ErrHandover = errors.New("not handed over")

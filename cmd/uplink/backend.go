@@ -47,7 +47,8 @@ login service, which has authenticated the player in its own way, requests a tok
 
 and gets a server to dial with a token for it: a random one with these labels, more likely one with more room. It passes
 both to the client. "avoid": ["ADDRESS:PORT"] excludes servers that do not answer the player. Other paths: / is the
-page, /servers the directory as JSON, /healthz answers while the process runs.
+page, /servers the directory as JSON, /metrics is for Prometheus, /healthz answers while the process runs, and /readyz
+has the status 503 while the store of the fleet fails.
 
 To rotate keys, add the new issuer key with another --key and send SIGHUP, which reads the files again. Each server
 announces which key it has, and gets tokens of that one. On addresses other than loopback, both secrets are required;
@@ -71,7 +72,7 @@ The state is in memory, or with --store at another service, such as the command 
 	f.StringArrayVar(&o.keys, "key", nil, "file with an issuer key; without one, tokens are for servers on loopback; may be repeated")
 	f.StringVar(&o.gameSecret, "game-secret", "", "file with the secret of the game's login service, which is also the password of the page")
 	f.StringVar(&o.fleetSecret, "fleet-secret", "", "file with the secret of servers, also towards --store")
-	f.StringVar(&o.store, "store", "", "URL of the fleet's state at another service; empty: in memory")
+	f.StringVar(&o.store, "store", "", "URLs of the fleet's state at other services, separated by commas; empty: in memory")
 	f.DurationVar(&o.lifetime, "for", time.Minute, "lifetime of tokens")
 	o.logging.addFlags(c)
 	return c
@@ -143,17 +144,26 @@ func (o *backendOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return hintedError{err, "choose another address with --listen; port 0: any free one"}
 	}
-	b := backend.New(cfg, keys)
+	b, err := backend.New(cfg, keys)
+	if err != nil {
+		return err
+	}
 	defer o.reloadKeys(b, log)()
-	log.Info("backend", "url", "http://"+l.Addr().String()+"/")
-	return serveHTTP(cmd.Context(), l, b)
+	log.Info("backend", "url", "http://"+l.Addr().String()+"/", "keys", keyIDs(keys))
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	watching.Go(func() { b.Run(ctx) })
+	return serveHTTP(ctx, l, b, log)
 }
 
 // serveHTTP serves until ctx is done, and then waits up to a second for open requests.
-func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
+func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	server := web.NewServer(h)
+	server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
 	server.BaseContext = func(net.Listener) context.Context { return base }
 	var closing sync.WaitGroup
 	defer closing.Wait()

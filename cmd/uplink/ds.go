@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -245,7 +246,7 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 		log.Info("rpc registered", "rpc", rpcSchema.RPC(), "components", rpcSchema.Components(), "schema", path)
 	}
 	if o.metrics != "" {
-		web, err := webserver.Start(o.web(srv, delays, rec, tap))
+		web, err := webserver.Start(o.web(srv, delays, rec, tap, log))
 		if err != nil {
 			return err
 		}
@@ -306,9 +307,9 @@ func (o *dsOptions) handler(
 	}
 }
 
-func (o *dsOptions) web(srv *ds.Server, delays *metrics.Handling, rec *recorder, tap *lateTap) webserver.Config {
+func (o *dsOptions) web(srv *ds.Server, delays *metrics.Handling, rec *recorder, tap *lateTap, log *slog.Logger) webserver.Config {
 	c := webserver.Config{
-		Addr: o.metrics, Token: o.httpToken, Collectors: []prometheus.Collector{metrics.NewServer(srv), delays}, Source: srv,
+		Addr: o.metrics, Token: o.httpToken, Log: log, Collectors: []prometheus.Collector{metrics.NewServer(srv), delays}, Source: srv,
 		Dashboard: dashboard.Config{Title: srv.Addr().String(), Hint: o.hint(srv)}, Labels: o.fleet.labels,
 		Ready: func() error { return ready(srv) },
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/uplink-rpc/uplink/internal/jsonlog"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/simlink"
@@ -215,9 +216,8 @@ func (l *logging) addFlags(c *cobra.Command) {
 }
 
 func (l *logging) logger(w io.Writer) *slog.Logger {
-	o := &slog.HandlerOptions{Level: l.level}
 	if l.format == jsonLog {
-		return slog.New(slog.NewJSONHandler(w, o))
+		return slog.New(jsonlog.New(w, l.level))
 	}
-	return slog.New(slog.NewTextHandler(w, o))
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l.level}))
 }

@@ -108,7 +108,7 @@ type Config struct {
 	// listener, for example whether it was used at another one. It runs on a goroutine of its own,
 	// at most MaxPending at a time, while the client waits; its context ends after 5 s, or when the
 	// listener stops. An error that wraps token.ErrUsed refuses the client. After any other error
-	// the client gets session.ErrServerBusy, but it repeats its request until it gives up: Admit is
+	// the client gets transport.ErrStore, but it repeats its request until it gives up: Admit is
 	// asked again then, with an equal Join. Dial ignores it.
 	Admit func(ctx context.Context, j Join) error
 	// KeyLog, if set, receives one line with the secrets of each session, in one Write, for

@@ -364,7 +364,7 @@ func TestForeignTokens(t *testing.T) {
 	g := d.arrive(t, clientAddr, Config{Token: foreign}).enter() // nobody but the other key's owner can read that hello
 	d.now = d.now.Add(time.Second)
 	g.Advance(d.now)
-	if !errors.Is(g.Err(), token.ErrWrongKey) || d.Stats().Dropped.Unauthenticated != 1 {
+	if !errors.Is(g.Err(), token.ErrWrongKey) || d.Stats().Dropped.Token != 1 {
 		t.Errorf("another key: %v, %+v", g.Err(), d.Stats().Dropped)
 	}
 	for name, alter := range map[string]func(*session.Request){

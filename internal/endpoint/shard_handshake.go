@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/transport/admission"
@@ -45,7 +46,11 @@ func (s *shard) receiveHello(now time.Time, from session.Path, b []byte) {
 func (s *shard) refuse(now time.Time, to session.Path, hello wire.Hello, reason wire.RefuseReason) {
 	if s.mayHint(now) {
 		s.send(wire.AppendRefuse(s.out[:0], wire.Refuse{Nonce: hello.Nonce, Reason: reason}), to)
-		s.refused(0, session.Refusal(reason, token.KeyID(hello.Key)))
+		err := session.Refusal(reason, token.KeyID(hello.Key))
+		if reason == wire.RefuseKey {
+			err = fmt.Errorf("%w, but %s", err, s.common.admission.KeyIDs())
+		}
+		s.refused(0, err)
 	}
 }
 
@@ -74,7 +79,7 @@ func (s *shard) handshake(now time.Time, from session.Path, hello wire.Hello) {
 	var request *admission.Request
 	err := admission.ErrBusy
 	if !common.admission.HasKey(hello) {
-		err = admission.ErrUnreadable
+		err = errNoKey
 	} else if common.mayPend(from.Addr.Addr(), common.cfg.MaxPending) && common.admission.Allow(now, from.Addr.Addr()) {
 		request, err = common.admission.Read(now, hello)
 	}
@@ -88,11 +93,19 @@ func (s *shard) handshake(now time.Time, from session.Path, hello wire.Hello) {
 		s.drops().RateLimited++
 		s.refuse(now, from, hello, wire.RefuseBusy)
 	default:
-		common.log.Debug("hello refused", "remote", from.Addr, "key", token.KeyID(hello.Key))
-		s.count(session.Unauthenticated)
+		common.log.Debug("hello refused", "remote", from.Addr, "key", token.KeyID(hello.Key).String(), "error", err)
+		if errors.Is(err, errNoKey) {
+			s.drops().Token++
+		} else {
+			s.count(session.Unauthenticated)
+		}
 		s.refuse(now, from, hello, wire.RefuseKey)
 	}
 }
+
+// errNoKey means that the listener has none of the keys with the id in a hello: unlike a hello that
+// was altered, that is a mistake of operators.
+var errNoKey = errors.New("the server does not have the key")
 
 // welcome answers a request, and creates its session if it is granted: after a Drain only if it was
 // admitted by [Config.Admit], which has used the token. The handshake lock is held.
@@ -129,6 +142,9 @@ func (s *shard) welcome(now time.Time, from session.Path, request *admission.Req
 		}
 		s.send(welcome, from)
 		err := session.GrantError(wire.Grant{Code: request.Code, Detail: request.Detail}, request.Offered)
+		if request.Times != "" {
+			err = fmt.Errorf("%w; %s", err, request.Times)
+		}
 		if request.Code == wire.TokenAhead && now.Sub(common.warnedAhead) >= aheadInterval {
 			common.warnedAhead = now
 			common.log.Warn("the clock of the backend is ahead", "remote", from.Addr, "client", request.Client, "error", err)
@@ -240,6 +256,6 @@ func (s *shard) admitted(now time.Time, from session.Path, hello wire.Hello, req
 	default:
 		common.log.Warn("client not admitted", "remote", from.Addr, "client", request.Client, "error", err)
 		common.admission.Release(request)
-		s.refuse(now, from, hello, wire.RefuseBusy)
+		s.refuse(now, from, hello, wire.RefuseStore)
 	}
 }

@@ -23,6 +23,8 @@ const (
 	maxUnrecorded = 1 << 12
 	// maxCalls is the maximum number of calls between two announcements.
 	maxCalls = 1 << 9
+	// maxOutage is the maximum of [fleet.Server.OutageSeconds].
+	maxOutage = 1 << 30 * time.Second
 )
 
 // Member is a server's membership in a fleet. It asks the store about joins, records sessions, and
@@ -234,7 +236,7 @@ func (m *Member) up() bool {
 // announce announces the server, and returns why the store or the directory does not accept that.
 func (m *Member) announce(ctx context.Context, load func() fleet.Server) error {
 	s := load()
-	s.Name, s.Labels, s.Started = m.cfg.Name, m.cfg.Labels, m.started
+	s.Name, s.Labels, s.Started, s.OutageSeconds = m.cfg.Name, m.cfg.Labels, m.started, int(min(m.cfg.Outage, maxOutage)/time.Second)
 	err := m.call(ctx, func(ctx context.Context) error { return m.cfg.Store.Announce(ctx, s) })
 	m.mu.Lock()
 	defer m.mu.Unlock()

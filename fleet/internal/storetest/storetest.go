@@ -74,6 +74,8 @@ func Limits(t *testing.T, s fleet.Store) {
 		"addrs: [fe80::1%eth0]:7777, want":           func(e *fleet.Server) { e.Addrs = addr("[fe80::1%eth0]:7777") },
 		"route: 17 bytes, want at most 16":           func(e *fleet.Server) { e.Route = make([]byte, token.MaxRoute+1) },
 		"key: \"A1B2C3D4\", want 8":                  func(e *fleet.Server) { e.Key = "A1B2C3D4" },
+		"outage_seconds: -1, want 0 to 1073741824":   func(e *fleet.Server) { e.OutageSeconds = -1 },
+		"outage_seconds: 1073741825, want 0":         func(e *fleet.Server) { e.OutageSeconds = 1<<30 + 1 },
 		"labels: 33 labels, want at most 32":         func(e *fleet.Server) { e.Labels = labels(33, "l", "v") },
 		"has 64 bytes and a value of 1, want":        func(e *fleet.Server) { e.Labels = labels(1, strings.Repeat("l", 63), "v") },
 		"a value of 257, want names of 1 to 63":      func(e *fleet.Server) { e.Labels = labels(1, "l", strings.Repeat("v", 257)) },

@@ -13,9 +13,11 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
@@ -126,6 +128,16 @@ func (c *Controller) SetKeys(keys []token.Key) {
 // SetServer replaces Config.Server.
 func (c *Controller) SetServer(server func(netip.AddrPort) bool) { c.cfg.Server = server }
 
+// KeyIDs returns the ids of the listener's keys.
+func (c *Controller) KeyIDs() string {
+	var ids []string
+	for id := range c.keys {
+		ids = append(ids, id.String())
+	}
+	slices.Sort(ids)
+	return strings.Join(ids, " ")
+}
+
 // HasKey reports whether the listener has the key of a hello.
 func (c *Controller) HasKey(h wire.Hello) bool {
 	_, ok := c.keys[h.Key]
@@ -151,6 +163,8 @@ type Request struct {
 
 	// Token is the id of the token; zero if the token is not authentic.
 	Token token.ID
+	// Times names, if the token was refused because of its times, these and the listener's clock.
+	Times string
 
 	nonce     uint64
 	used      usedToken // entry for the request's token
@@ -188,6 +202,12 @@ func (c *Controller) Read(now time.Time, h wire.Hello) (*Request, error) {
 	r.Client, r.Offered = claims.ClientID, offer.Suites
 	r.Token, r.used = id, newUsedToken(since, wall, claims.Expires)
 	r.Code = c.verify(since, wall, claims, id)
+	switch r.Code {
+	case wire.TokenExpired, wire.TokenStale, wire.TokenAhead:
+		text := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+		r.Times = fmt.Sprintf("issued %s, expires %s, clock of the server %s", text(claims.Issued), text(claims.Expires), text(wall))
+	default:
+	}
 	switch r.Code {
 	case wire.TokenExpired:
 		r.Detail = seconds(wall.Sub(claims.Expires))

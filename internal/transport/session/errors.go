@@ -127,6 +127,8 @@ func Refusal(r wire.RefuseReason, key token.KeyID) error {
 	switch r {
 	case wire.RefuseKey:
 		return fmt.Errorf("%w: the server has no key %v", token.ErrWrongKey, key)
+	case wire.RefuseStore:
+		return transport.ErrStore
 	case wire.RefuseBusy:
 		return fmt.Errorf("%w: there are more handshakes than it permits", ErrServerBusy)
 	default:

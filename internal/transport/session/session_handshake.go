@@ -178,7 +178,7 @@ func (s *Session) receiveWelcome(now time.Time, b []byte) Verdict {
 }
 
 // receiveRefuse records an unauthenticated refusal. The handshake continues for refusalWait or, if
-// the listener is busy, until its timeout.
+// the listener refuses for the time being, until its timeout.
 func (s *Session) receiveRefuse(now time.Time, b []byte) Verdict {
 	r, err := wire.ParseRefuse(b)
 	h := s.handshake
@@ -187,7 +187,7 @@ func (s *Session) receiveRefuse(now time.Time, b []byte) Verdict {
 		return Malformed
 	case r.Nonce != h.hello.Nonce:
 		return Unexpected
-	case r.Reason == wire.RefuseBusy:
+	case r.Reason == wire.RefuseBusy, r.Reason == wire.RefuseStore:
 		h.refusal = cmp.Or(h.refusal, Refusal(r.Reason, h.request.KeyID))
 	case h.failAt.IsZero():
 		h.refusal, h.failAt = Refusal(r.Reason, h.request.KeyID), now.Add(refusalWait)

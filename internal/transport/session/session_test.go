@@ -115,7 +115,7 @@ func TestHandshakeGivesUp(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for reason, want := range map[wire.RefuseReason]error{
-		wire.RefuseKey: token.ErrWrongKey, wire.RefuseVersion: ErrVersion, 99: ErrVersion, wire.RefuseBusy: ErrServerBusy,
+		wire.RefuseKey: token.ErrWrongKey, wire.RefuseVersion: ErrVersion, 99: ErrVersion, wire.RefuseBusy: ErrServerBusy, wire.RefuseStore: transport.ErrStore,
 	} {
 		inPair(t, func(t *testing.T, p *pair) {
 			p.server.cut = true
@@ -128,7 +128,7 @@ func TestRefused(t *testing.T) {
 				t.Errorf("reason %d: a hint ended the handshake at once", reason)
 			}
 			wait := refusalWait
-			if reason == wire.RefuseBusy {
+			if reason == wire.RefuseBusy || reason == wire.RefuseStore {
 				wait = testTimeout
 			}
 			p.run(wait)

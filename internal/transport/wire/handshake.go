@@ -281,6 +281,7 @@ const (
 	RefuseVersion RefuseReason = iota + 1 // the listener does not support the hello's version
 	RefuseBusy                            // there are too many handshakes
 	RefuseKey                             // the listener does not have the hello's key, or the message is altered
+	RefuseStore                           // the listener cannot reach the state of its fleet
 )
 
 // Refuse is an unauthenticated refusal of a hello. Its layout is the same in all versions.

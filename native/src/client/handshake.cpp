@@ -90,8 +90,8 @@ bool Session::handshake(Bytes d, uint64_t now) {
     return message_size_ > 0 && on_welcome(h.data, now);
   } else if (h.type == refuse) {
     const uint8_t r = h.data.data[0];
-    if (r == 2) {
-      if (refusal_ == Reason::none) refusal_ = Reason::busy;
+    if (r == 2 || r == 4) {
+      if (refusal_ == Reason::none) refusal_ = r == 2 ? Reason::busy : Reason::refused;
     } else if (fail_at_ == never) {
       refusal_ = r == 1 ? Reason::version : Reason::key;
       fail_at_ = now + refusal_wait;

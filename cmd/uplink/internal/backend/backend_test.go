@@ -37,9 +37,11 @@ type service struct {
 func newService(t *testing.T, keys ...token.IssuerKey) *service {
 	t.Helper()
 	s := &service{store: fleet.NewMemory()}
-	s.Backend = New(Config{
+	var err error
+	s.Backend, err = New(Config{
 		Store: s.store, GameSecret: gameSecret, FleetSecret: fleetSecret, Lifetime: time.Minute, Log: slog.New(slog.DiscardHandler),
 	}, keys)
+	uplinktest.Must(t, err)
 	s.Server = httptest.NewServer(s.Backend)
 	t.Cleanup(s.Close)
 	return s

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -27,6 +28,8 @@ type Config struct {
 	// Token is required for all paths but /metrics. An empty token means none on a loopback
 	// address, and a random one on other addresses.
 	Token string
+	// Log receives errors of connections; nil discards them.
+	Log *slog.Logger
 	// Collectors are served at /metrics in addition to the metrics of the process.
 	Collectors []prometheus.Collector
 	// Labels are added to all metrics.
@@ -84,6 +87,10 @@ func Start(cfg Config) (*Server, error) {
 		s.running.Go(func() { d.Run(ctx) })
 	}
 	s.http = web.NewServer(mux)
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	s.http.ErrorLog = slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn)
 	go func() { s.done <- s.http.Serve(l) }()
 	return s, nil
 }

@@ -32,6 +32,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/fleet/httpstore"
 	"github.com/uplink-rpc/uplink/fleet/natsstore"
+	"github.com/uplink-rpc/uplink/internal/jsonlog"
 	"github.com/uplink-rpc/uplink/internal/status"
 	"github.com/uplink-rpc/uplink/internal/storemetrics"
 	"github.com/uplink-rpc/uplink/internal/web"
@@ -65,11 +66,11 @@ func main() {
 
 func start(ctx context.Context, o *options) error {
 	var h slog.Handler
-	switch settings := (&slog.HandlerOptions{Level: o.logLevel}); o.logFormat {
+	switch o.logFormat {
 	case "text":
-		h = slog.NewTextHandler(os.Stderr, settings)
+		h = slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: o.logLevel})
 	case "json":
-		h = slog.NewJSONHandler(os.Stderr, settings)
+		h = jsonlog.New(os.Stderr, o.logLevel)
 	default:
 		return fmt.Errorf("-log-format %q: want text or json", o.logFormat)
 	}
