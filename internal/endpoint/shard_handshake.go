@@ -54,7 +54,7 @@ func (s *shard) refuse(now time.Time, to session.Path, hello wire.Hello, reason 
 	}
 }
 
-// refused informs the handler.
+// refused calls the method Refused of the handler, if it has one.
 func (s *shard) refused(client uint64, err error) {
 	if h, ok := s.handler.(interface {
 		Refused(client uint64, err error)
@@ -171,9 +171,9 @@ func (s *shard) accept(now time.Time, request *admission.Request, g session.Gran
 	s.reschedule(now, c)
 }
 
-// register registers a connection that has just opened, and reports whether the handler may learn
-// of it. It replaces an open connection of the same client: the handler of that connection,
-// possibly of another shard, is called with its end first.
+// register registers a connection that has just opened, and reports whether the handler may be
+// informed of the connection now. It replaces an open connection of the same client: the handler of
+// that connection, possibly of another shard, is called with its end first.
 func (s *shard) register(now time.Time, c *Conn, state session.State) bool {
 	if c.phase != pending || state == session.Connecting || c.registered {
 		return !c.waiting

@@ -2,8 +2,8 @@
 // recorded datagrams with them: Transport.KeyLog of both endpoints writes, [Parse] parses, and an
 // [Opener] decrypts.
 //
-// A key log has one line for each session. Whoever has the line can read and forge all datagrams of
-// the session.
+// A key log has one line for each session. A person who has that line can read and forge all
+// datagrams of the session.
 package keylog
 
 import (

@@ -398,7 +398,7 @@ const (
 	posOut     // depth below the ground
 	posNear    // error of the neighbor's position
 	posForced  // maximum of posTurned and posOut
-	posTurned2 // square of posTurned: for a nonlinear effect: small errors carry no information
+	posTurned2 // square of posTurned, for a nonlinear effect: small errors carry no information
 )
 
 // codePosition codes a field of numbers into cur. n is its index among the fields of class

@@ -36,7 +36,7 @@ func (s *size) above(m *quat.Matrix, k int, at int64) int64 {
 	return at - s.floor - s.half*(m.Extent(k)-quat.One)>>quat.Shift
 }
 
-// fitter estimates the physics of a world from how its objects move.
+// fitter estimates the physics of a world from the movements of its objects.
 type fitter struct {
 	world    *History
 	estimate physics

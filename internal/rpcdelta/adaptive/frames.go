@@ -5,8 +5,8 @@ import (
 	"github.com/uplink-rpc/uplink/ringcache"
 )
 
-// Frames is a ring of accepted frames by sequence number. A frame takes its components, 16 bytes,
-// and its byte strings. Not safe for concurrent use.
+// Frames is a ring of accepted frames by sequence number. A frame needs memory for its components
+// and byte strings, and 16 bytes more. Not safe for concurrent use.
 type Frames struct {
 	width, blobs int
 	ring         *ringcache.Ring[accepted]

@@ -17,8 +17,8 @@ struct PredictionStats {
   uint64_t states = 0;   // states of the server that were used
   uint64_t late = 0; // states that were not used, because they lack an input that an earlier state included
   uint64_t corrections = 0; // corrections by more than the tolerance
-  double sum = 0;           // of their distances
-  double largest = 0;       // of their distances
+  double sum = 0;           // sum of the distances of all corrections
+  double largest = 0;       // largest distance of a correction
   // Inputs that were dropped before the server had processed them, because more than max_inputs
   // were waiting. Their effect is missing after a correction.
   uint64_t dropped = 0;
@@ -98,9 +98,10 @@ private:
 //   struct Game {
 //     using State = Body;
 //     using Input = Move;
-//     // step advances a state by one input, as the server does. It depends on its arguments alone.
+//     // step advances a state by one input, as the server does. Its result depends only on its
+//     // arguments.
 //     void step(State &state, const Input &input);
-//     // distance returns how far apart two states are, in the unit of the tolerance.
+//     // distance returns the distance between two states, in the unit of the tolerance.
 //     double distance(const State &a, const State &b);
 //     // corrected is called after each correction of more than the tolerance, for a smoother.
 //     void corrected(const State &before, const State &after);

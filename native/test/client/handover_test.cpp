@@ -1,4 +1,4 @@
-// Handovers between two servers, one of which is the program's.
+// Tests of handovers between two servers: the server of the test world and a second one.
 #include <algorithm>
 
 #include "test/client/world.hpp"
@@ -46,7 +46,7 @@ TEST_CASE("a handover with data, and messages before and after the switch") {
   for (Data m; !(m = taken(other.bulk)).empty() && m[0] == 8;) got.append(m.begin() + 1, m.end());
   CHECK(got == data);
   for (const Event &e : w.events) CHECK(e.type != EventType::message);
-  // What the program sends goes to the first server until the switch.
+  // Messages of the program go to the first server until the switch.
   REQUIRE(w.client->send(text_bytes("before"), true, w.now) == Error::ok);
   const Data done = {40, 0};
   REQUIRE(other.bulk.send(bytes(done)));
@@ -70,7 +70,7 @@ TEST_CASE("a handover with data, and messages before and after the switch") {
   int messages = 0;
   for (const Event &e : w.events) messages += e.type == EventType::message ? 1 : 0;
   CHECK(messages == 2);
-  // The first server has nothing left: the session with it ends.
+  // The first server has nothing more to send: the session with it ends.
   CHECK(w.server.closes == 0);
   w.server.send(detail::client::data, {0xc5});
   w.run(50);
@@ -209,7 +209,8 @@ TEST_CASE("the former server does not release the client, or without a switch") 
   }
 }
 
-// A server may hand over 4 times a minute in vain. Each address that does not answer gets 3 hellos.
+// A server may start 4 handovers per minute that fail. Each address that does not answer gets 3
+// hellos.
 TEST_CASE("handovers to a server that is not there") {
   World w;
   Server other;

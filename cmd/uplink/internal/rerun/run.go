@@ -133,7 +133,7 @@ func (r *run) event(ctx context.Context, conn *endpoint.Conn, c *answerer, e *ev
 	return conn.Send(e.body)
 }
 
-// often is the number of events between two calls of the progress.
+// often is the number of events between two calls of Options.Progress.
 const often = 32
 
 // Timeout and intervals of requests to a server.
