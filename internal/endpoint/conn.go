@@ -385,23 +385,25 @@ func (c *Conn) Stats() transport.Stats {
 	path := c.session.Path()
 	last, _ := path.Last()
 	return transport.Stats{
-		DatagramsSent:     s.DatagramsSent,
-		BytesSent:         s.BytesSent,
-		ProbesSent:        s.ProbesSent,
-		ProbeBytes:        s.ProbeBytes,
-		DatagramsReceived: s.DatagramsReceived,
-		BytesReceived:     s.BytesReceived,
-		SendFailed:        c.outbox.failed.Load(),
-		Lost:              s.Lost,
-		LossBursts:        s.LossBursts,
-		PathMigrations:    s.PathMigrations,
-		SmallPaths:        s.SmallPaths,
-		MaxDatagram:       c.session.MaxDatagram(),
-		Dropped:           dropsOf(s.Verdicts[session.Malformed:]),
-		RTT:               path.RTT(),
-		LastRTT:           last,
-		MinRTT:            path.MinRTT(),
-		RTTs:              c.rtts,
+		Traffic: transport.Traffic{
+			DatagramsSent:     s.DatagramsSent,
+			BytesSent:         s.BytesSent,
+			DatagramsReceived: s.DatagramsReceived,
+			BytesReceived:     s.BytesReceived,
+			SendFailed:        c.outbox.failed.Load(),
+			Lost:              s.Lost,
+			PathMigrations:    s.PathMigrations,
+			SmallPaths:        s.SmallPaths,
+			Dropped:           dropsOf(s.Verdicts[session.Malformed:]),
+			RTTs:              c.rtts,
+		},
+		ProbesSent:  s.ProbesSent,
+		ProbeBytes:  s.ProbeBytes,
+		LossBursts:  s.LossBursts,
+		MaxDatagram: c.session.MaxDatagram(),
+		RTT:         path.RTT(),
+		LastRTT:     last,
+		MinRTT:      path.MinRTT(),
 	}
 }
 
