@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/ratelimit"
 	"github.com/uplink-rpc/uplink/internal/replication"
@@ -103,7 +104,7 @@ func (c *Conn) addBinding(rpcSchema *schema.Schema, cfg BindConfig) (*binding, e
 	b := &binding{
 		cfg: &c.cfg, closed: c.closed, mismatches: &c.mismatches, answer: make(chan error, 1),
 		schema: rpcSchema, reliable: cfg.Reliable, delay: cfg.Delay, frame: rpcSchema.NewFrame(),
-		limits: c.budget.limits(), redundancy: c.redundancy, stats: RPCStats{RPC: rpcSchema.RPC(), Reliable: cfg.Reliable},
+		limits: c.budget.limits(), redundancy: c.redundancy, stats: RPCStats{Payloads: endpoint.Payloads{RPC: rpcSchema.RPC(), Reliable: cfg.Reliable}},
 	}
 	if b.number, err = c.numberFor(b); err != nil {
 		return nil, err

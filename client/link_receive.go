@@ -57,14 +57,14 @@ func (l *link) Datagram(_ *endpoint.Conn, b []byte, at time.Time) {
 func (l *link) acksAlone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.stats.AckMessages++
-	l.stats.AckAEADBytes += uint64(l.tag)
+	l.stats.Acks.Messages++
+	l.stats.Acks.AEADBytes += uint64(l.tag)
 }
 
 // acks applies consecutive acks. After an invalid ack, the acks of other RPCs are still applied. It
 // returns the last error.
 func (l *link) acks(b []byte, at time.Time) (bad error) {
-	l.count(&l.stats.AckBytes, 1+len(b))
+	l.count(&l.stats.Acks.Bytes, 1+len(b))
 	for len(b) > 0 {
 		a, rest, err := rpcdelta.ParseAck(b)
 		if err != nil {
@@ -96,7 +96,7 @@ func (l *link) slack(b []byte, now time.Time) error {
 			target.report(now, &reports[i])
 		}
 	}
-	l.count(&l.stats.AckBytes, len(b)-len(acks))
+	l.count(&l.stats.Acks.Bytes, len(b)-len(acks))
 	return l.acks(acks, now)
 }
 
@@ -107,7 +107,7 @@ func (l *link) withAcks(t message.Type, b []byte, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	l.count(&l.stats.AckBytes, 1) // the length byte
+	l.count(&l.stats.Acks.Bytes, 1) // the length byte
 	if t == message.WithSlack {
 		err = l.slack(acks, now)
 	} else {

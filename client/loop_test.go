@@ -245,7 +245,7 @@ func TestLoopPace(t *testing.T) {
 			}
 			b, st := g.srv.Stats().RPCs[0].Buffer, g.loop.Stats()
 			t.Logf("clock %v: %+v, %d inputs wait, server %+v", rate, st, g.loop.Waiting(), b)
-			if b.Discarded != 0 || b.Late > 20 || st.Inputs < 3580 || st.Inputs > 3620 || g.loop.Waiting() > 15 {
+			if b.Skipped != 0 || b.Late > 20 || st.Inputs < 3580 || st.Inputs > 3620 || g.loop.Waiting() > 15 {
 				t.Error("want no input discarded, and 3,600 inputs")
 			}
 		})

@@ -30,25 +30,27 @@ import (
 //	BadFragments, Truncated, BadCounts, BadIDs, BadValues, Malformed uint64 // that no server sends
 type ReplicationStats = replication.Stats
 
-// RPCStats counts the frames of one bound RPC.
+// RPCStats counts the frames of one bound RPC. It contains these counts of payloads:
+//
+//	RPC                       string
+//	Reliable                  bool   // the channel
+//	Messages, Bytes           uint64 // payloads with frames, headers included
+//	Coalesced, CoalescedBytes uint64 // payloads that were not the first in their datagram, and the
+//	                                 // bytes that coalescing them added
+//	AEADBytes                 uint64 // AEAD overhead of the datagrams
+//	PriorFallbacks            uint64 // bindings whose prior the server did not have
+//	Datagrams()               uint64 // datagrams with payloads of the RPC; one with payloads of several
+//	                                 // RPCs belongs to the first
+//	WireBytes()               uint64 // bytes of these datagrams, with all headers down to IP; an estimate
+//	                                 // without retransmissions for the reliable channel
 type RPCStats struct {
-	RPC      string
-	Reliable bool
+	endpoint.Payloads
 	// Stats counts the frames that were sent.
 	rpcdelta.Stats
 	// Delivery counts their delivery as reported by the server's acks; 0 for a reliable RPC.
 	Delivery rpcdelta.DeliveryStats
-	// Messages and Bytes count the payloads, with their headers.
-	Messages, Bytes uint64
 	// Repeated counts the payloads that were sent again because their acks were overdue.
 	Repeated uint64
-	// Coalesced counts the payloads that followed another one in their datagram: repeated ones, and
-	// those of other calls with Config.Tick. CoalescedBytes counts the bytes of their datagrams for
-	// coalescing, in addition to the payloads.
-	Coalesced, CoalescedBytes uint64
-	// AEADBytes is the AEAD overhead of the payloads' datagrams; Coalesced payloads have none of
-	// their own. For the reliable channel it is an estimate: one datagram per payload.
-	AEADBytes uint64
 	// Calls that were not sent: OutOfRange had a value that its field cannot hold, TooLarge did not
 	// fit into a datagram, Unencodable failed for another reason, for example a frame of another
 	// schema, and Reconnecting had no connection.
@@ -58,36 +60,14 @@ type RPCStats struct {
 	// Loss is the recent share of lost payloads according to acks, and Burst the mean length of a
 	// loss burst in payloads. Both are 0 for a reliable RPC and for one that is not bound.
 	Loss, Burst float64
-	// PriorFallbacks counts the bindings whose server did not have Config.Tuning.Prior.
-	PriorFallbacks uint64
 	// Pace is the state of the server's jitter buffer.
 	Pace Pace
-}
-
-// Datagrams returns the number of datagrams with payloads of the RPC: one that contains payloads of
-// several RPCs belongs to the first.
-func (s *RPCStats) Datagrams() uint64 { return s.Messages - s.Coalesced }
-
-// WireBytes returns the bytes of these datagrams, including AEAD overhead and all headers down to
-// IP. For the reliable channel it is an estimate without retransmissions.
-func (s *RPCStats) WireBytes() uint64 {
-	header := uint64(endpoint.HeaderSize)
-	if s.Reliable {
-		header = endpoint.SegmentHeaderSize
-	}
-	return s.Bytes + s.CoalescedBytes + s.AEADBytes + s.Datagrams()*(header+endpoint.IPSize)
 }
 
 // FullWireBytes returns the size that the frames would have if each were bit-packed and sent in an
 // encrypted datagram of its own. Whatever the suite, a datagram has a header of 3 bytes, a tag of
 // 16 bytes, and the headers of UDP and IPv4.
 func (s *RPCStats) FullWireBytes() uint64 { return s.FullBits/8 + endpoint.FullOverhead*s.Frames() }
-
-// AckWireBytes returns the size of the received datagrams with nothing but acks, including AEAD
-// overhead and all headers down to IP, plus the size of the piggybacked acks, without headers.
-func (s *Stats) AckWireBytes() uint64 {
-	return s.AckBytes + s.AckAEADBytes + s.AckMessages*(endpoint.HeaderSize+endpoint.IPSize)
-}
 
 // WireRatio returns the wire ratio of an RPC on the unreliable channel, or of all RPCs together if
 // rpc is "": all bits in both directions, including acks and all headers down to IP, divided by the
@@ -112,7 +92,7 @@ func (s *Stats) WireRatio(rpc string) float64 {
 		return 0
 	}
 	sent := 1 + float64(s.Transport.Lost)/float64(max(1, s.Transport.DatagramsReceived))
-	acks := float64(s.AckWireBytes()) * sent * float64(datagrams) / float64(max(1, all))
+	acks := float64(s.Acks.WireBytes()) * sent * float64(datagrams) / float64(max(1, all))
 	return (float64(up) + acks) / float64(full)
 }
 
@@ -124,10 +104,10 @@ type Stats struct {
 	// Replication has one entry for each world that was subscribed, in the order of their first
 	// subscription.
 	Replication []ReplicationStats
-	// AckBytes counts the bytes of received acks, with their message types and the reports about
-	// jitter buffers in the same messages. AckMessages counts the datagrams with nothing but acks,
-	// and AckAEADBytes their AEAD overhead.
-	AckBytes, AckMessages, AckAEADBytes uint64
+	// Acks counts received acks, and the reports on jitter buffers in the same messages: Messages
+	// is the number of datagrams with nothing but acks, AEADBytes their AEAD overhead, and Bytes
+	// the size of all acks without headers. Its method WireBytes returns the size with headers.
+	Acks endpoint.Acks
 	// Calls counts the server's calls for which a handler ran ([Handle]), CallsDropped the payloads
 	// of unreliable calls that arrived too late, could not be decoded or belong to an unknown RPC.
 	Calls, CallsDropped uint64

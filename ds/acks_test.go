@@ -10,6 +10,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 	"github.com/uplink-rpc/uplink/transport/simnet"
 )
@@ -62,7 +63,7 @@ func TestAckRate(t *testing.T) {
 				t.Errorf("%d heartbeats in half a minute", n)
 			}
 			time.Sleep(2 * time.Second)
-			sent, got := srv.Stats().Acks, conn.Stats().AckBytes
+			sent, got := srv.Stats().Acks, conn.Stats().Acks.Bytes
 			if int64(sent.Messages) < seen || got != sent.Bytes {
 				t.Errorf("%+v sent, %d datagrams seen, %d bytes arrived", sent, seen, got)
 			}
@@ -87,9 +88,9 @@ func TestAcksOfManyRPCs(t *testing.T) {
 			}
 			time.Sleep(time.Second / 60)
 		}
-		before := conn.Stats().AckBytes
+		before := conn.Stats().Acks.Bytes
 		time.Sleep(time.Second)
-		if conn.Stats().AckBytes-before > 2*5*rpcs {
+		if conn.Stats().Acks.Bytes-before > 2*5*rpcs {
 			t.Error("acks go on though nothing is sent")
 		}
 		for i, s := range streams {
@@ -119,7 +120,7 @@ func TestPiggybackedAcks(t *testing.T) {
 		_, err = client.SubscribeSnapshots(t.Context(), conn, "movers", client.SnapshotConfig[mover]{Handle: func(*client.Snapshot[mover]) {}})
 		uplinktest.Must(t, err)
 		settle(time.Second)
-		run := func(world bool) (ds.AckStats, client.RPCStats) {
+		run := func(world bool) (endpoint.Acks, client.RPCStats) {
 			before, sent := srv.Stats().Acks, s.Stats()
 			for n := range uint64(seconds * 60) {
 				if world && n%2 == 0 {
@@ -145,7 +146,7 @@ func TestPiggybackedAcks(t *testing.T) {
 		if acks, _ := run(false); acks.Piggybacked != 0 || acks.Messages < 4*seconds || acks.Messages > 5*seconds {
 			t.Errorf("without: %+v", acks)
 		}
-		if sent, got := srv.Stats().Acks.Bytes, conn.Stats().AckBytes; got > sent || got < sent*9/10 {
+		if sent, got := srv.Stats().Acks.Bytes, conn.Stats().Acks.Bytes; got > sent || got < sent*9/10 {
 			t.Errorf("%d bytes of acks sent, %d received", sent, got)
 		}
 	})

@@ -31,19 +31,19 @@ type bindings struct {
 // ackCounts counts the acks to a shard's players.
 type ackCounts struct {
 	mu    sync.Mutex
-	total AckStats
+	total endpoint.Acks
 }
 
-func (c *ackCounts) add(st AckStats) {
+func (c *ackCounts) add(st endpoint.Acks) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.total.add(&st)
+	c.total.Add(&st)
 }
 
-func (c *ackCounts) addTo(sum *AckStats) {
+func (c *ackCounts) addTo(sum *endpoint.Acks) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	sum.add(&c.total)
+	sum.Add(&c.total)
 }
 
 // at returns the binding with a number in headers, or nil.
@@ -163,7 +163,7 @@ func (b *bindings) withAcks(msg []byte, now time.Time) []byte {
 	buf[0], buf[1] = byte(kind), byte(n-2)
 	buf = append(buf, msg...)
 	b.buf, b.sent = buf, now
-	b.counts.add(AckStats{Piggybacked: 1, Bytes: uint64(n)})
+	b.counts.add(endpoint.Acks{Piggybacked: 1, Bytes: uint64(n)})
 	return buf
 }
 

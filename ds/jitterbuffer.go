@@ -291,9 +291,5 @@ func (b *playerBuffer[T]) release(now time.Time) (calls int) {
 func (b *playerBuffer[T]) stats() BufferStats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.frames.Stats()
-	return BufferStats{
-		Buffers: 1, Released: s.Released, Missing: s.Missing, Dry: s.Dry, Repeated: b.repeated, Late: s.Late, Early: s.Early,
-		Discarded: s.Skipped, Resyncs: s.Resyncs, Held: s.Held, Slack: s.Slack, Target: s.Target, Rate: s.Rate,
-	}
+	return BufferStats{Buffers: 1, Stats: b.frames.Stats(), Repeated: b.repeated}
 }

@@ -108,8 +108,8 @@ func (c linked) play(t *testing.T, frames uint64) (p played) {
 		c.check(t, clean, &p.got[i], &p.sent[i], &p.logs[i], redundant[i], frames)
 	}
 	ends := p.conn.Stats()
-	if st.Drops != ([len(st.Drops)]uint64{}) || ends.Malformed != 0 || clean && ends.AckBytes != st.Acks.Bytes {
-		t.Errorf("drops %v, at the client %d malformed, %d bytes of %+v", st.Drops, ends.Malformed, ends.AckBytes, st.Acks)
+	if st.Drops != ([len(st.Drops)]uint64{}) || ends.Malformed != 0 || clean && ends.Acks.Bytes != st.Acks.Bytes {
+		t.Errorf("drops %v, at the client %d malformed, %d bytes of %+v", st.Drops, ends.Malformed, ends.Acks.Bytes, st.Acks)
 	}
 	return p
 }

@@ -285,7 +285,7 @@ func (s *Server) Stats() Stats {
 	defer s.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(s.rpcs)) {
 		for _, reliable := range []bool{false, true} {
-			st := RPCStats{RPC: name, Reliable: reliable}
+			st := RPCStats{Payloads: endpoint.Payloads{RPC: name, Reliable: reliable}}
 			for _, h := range s.rpcs[name].shards {
 				h.counts(reliable).update(func(total *RPCStats) { st.add(total) })
 			}

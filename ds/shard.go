@@ -344,7 +344,7 @@ func (h *shard) ack(p *Player, now time.Time) {
 			return // the session has ended
 		}
 		p.bindings.sent = now
-		h.acks.add(AckStats{Messages: 1, Bytes: uint64(len(h.buf)), AEADBytes: uint64(p.overhead)})
+		h.acks.add(endpoint.Acks{Messages: 1, Bytes: uint64(len(h.buf)), AEADBytes: uint64(p.overhead)})
 	}
 }
 

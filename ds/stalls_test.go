@@ -106,23 +106,23 @@ func (s stalled) play(t *testing.T) {
 	time.Sleep(time.Until(start.Add(from - 2*time.Second)))
 	age()
 	time.Sleep(2*time.Second - ms)
-	before, rtt, discarded := age(), conn.RTT(), srv.Stats().RPCs[0].Buffer.Discarded
+	before, rtt, discarded := age(), conn.RTT(), srv.Stats().RPCs[0].Buffer.Skipped
 	time.Sleep(s.length + 2*time.Second)
 	after2 := conn.RTT()
 	time.Sleep(3 * time.Second)
 	age()
 	time.Sleep(time.Second)
 	after, b := age(), srv.Stats().RPCs[0].Buffer
-	b.Discarded -= discarded
+	b.Skipped -= discarded
 	t.Logf("links seeds 3 and 4: age of inputs %v before, %v five seconds after; RTT %v and %v; %d late, %d missing, %d discarded",
-		before.Round(ms), after.Round(ms), rtt.Round(ms), after2.Round(ms), b.Late, b.Missing, b.Discarded)
+		before.Round(ms), after.Round(ms), rtt.Round(ms), after2.Round(ms), b.Late, b.Missing, b.Skipped)
 	if after > before*6/5+ms {
 		t.Error("inputs are older than before")
 	}
 	if off := (after2 - rtt).Abs(); off > max(rtt/10, 5*ms) {
 		t.Errorf("the round-trip time differs by %v", off)
 	}
-	if s.server && s.length < 500*ms && (s.catchUp || s.follows) && b.Discarded != 0 {
-		t.Errorf("%d inputs are discarded", b.Discarded)
+	if s.server && s.length < 500*ms && (s.catchUp || s.follows) && b.Skipped != 0 {
+		t.Errorf("%d inputs are discarded", b.Skipped)
 	}
 }

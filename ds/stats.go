@@ -10,6 +10,7 @@ import (
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/replication"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
+	"github.com/uplink-rpc/uplink/jitter"
 	"github.com/uplink-rpc/uplink/transport"
 )
 
@@ -71,7 +72,11 @@ type Stats struct {
 	// RPCs is sorted by name, the unreliable channel first. A reliable channel without traffic is
 	// left out.
 	RPCs []RPCStats
-	Acks AckStats
+	// Acks counts acks, and the reports on jitter buffers that are sent with them: Messages is the
+	// number of datagrams with nothing but acks, AEADBytes their AEAD overhead, Piggybacked the
+	// number of datagrams with acks and a message of a world, and Bytes the size of all acks
+	// without headers. Its method WireBytes returns the size with headers.
+	Acks endpoint.Acks
 	// Replication is sorted by name.
 	Replication []ReplicationStats
 	// Drops counts messages that belong to no RPC, by reason.
@@ -142,26 +147,28 @@ func (s *Stats) WireRatio(rpc string) float64 {
 //	BaselineAge, AckAge           uint64 // in ticks, of the last message and ack: maximum over all players
 type ReplicationStats = replication.Stats
 
-// RPCStats counts the frames of one RPC on one channel, over all players, past ones included.
+// RPCStats counts the frames of one RPC on one channel, over all players, past ones included. It
+// contains these counts of payloads:
+//
+//	RPC                       string
+//	Reliable                  bool   // the channel
+//	Messages, Bytes           uint64 // payloads with new frames, headers included
+//	Coalesced, CoalescedBytes uint64 // payloads that were not the first in their datagram, and the
+//	                                 // bytes that coalescing them added
+//	AEADBytes                 uint64 // AEAD overhead of the datagrams
+//	PriorFallbacks            uint64 // bindings whose prior the server did not have
+//	Datagrams()               uint64 // datagrams with payloads of the RPC; one with payloads of several
+//	                                 // RPCs belongs to the first
+//	WireBytes()               uint64 // bytes of these datagrams, with all headers down to IP; an estimate
+//	                                 // without retransmissions for the reliable channel
 type RPCStats struct {
-	RPC      string
-	Reliable bool
+	endpoint.Payloads
 	// Stats counts the delivered frames, including those that [Validate] rejected, that a jitter
 	// buffer discarded, or whose player was kicked while they waited.
 	rpcdelta.Stats
-	// Messages and Bytes count the payloads with new frames, headers included.
-	Messages, Bytes uint64
-	// Coalesced counts the payloads that were not the first in their datagram. CoalescedBytes
-	// counts the bytes of their datagrams for coalescing, in addition to the payloads.
-	Coalesced, CoalescedBytes uint64
-	// AEADBytes is the AEAD overhead of the datagrams. Coalesced payloads add none. Over the
-	// reliable channel it is an estimate of one datagram per payload.
-	AEADBytes uint64
 	// Missed counts frames that were lost or dropped. A frame is counted when a later one is
 	// delivered, and no longer once it arrives late.
 	Missed uint64
-	// PriorFallbacks counts bindings whose prior the server did not have.
-	PriorFallbacks uint64
 	// LateFrames counts the delivered frames that arrived after newer ones. It includes frames that
 	// were delivered in sequence because the newer ones waited for them; see client.DelayPolicy.
 	LateFrames uint64
@@ -174,20 +181,6 @@ type RPCStats struct {
 	Drops [drops]uint64
 	// Buffer describes the jitter buffers, if there are any; see [JitterBuffer].
 	Buffer BufferStats
-}
-
-// Datagrams returns the number of datagrams with payloads of the RPC: one that contains payloads of
-// several RPCs belongs to the first.
-func (st *RPCStats) Datagrams() uint64 { return st.Messages - st.Coalesced }
-
-// WireBytes returns the bytes of the datagrams that the server received, including AEAD overhead
-// and all headers down to IP. For the reliable channel it is an estimate without retransmissions.
-func (st *RPCStats) WireBytes() uint64 {
-	header := uint64(endpoint.HeaderSize)
-	if st.Reliable {
-		header = endpoint.SegmentHeaderSize
-	}
-	return st.Bytes + st.CoalescedBytes + st.AEADBytes + st.Datagrams()*(header+endpoint.IPSize)
 }
 
 // FullWireBytes returns the size that all sent frames would have if each were bit-packed and sent
@@ -220,13 +213,8 @@ func (st *RPCStats) count(d *rpcdelta.Delivery) {
 // add adds the counts of o, except Buffer.
 func (st *RPCStats) add(o *RPCStats) {
 	st.Add(&o.Stats)
-	st.Messages += o.Messages
-	st.Bytes += o.Bytes
-	st.Coalesced += o.Coalesced
-	st.CoalescedBytes += o.CoalescedBytes
-	st.AEADBytes += o.AEADBytes
+	st.AddPayloads(&o.Payloads)
 	st.Missed += o.Missed
-	st.PriorFallbacks += o.PriorFallbacks
 	st.LateFrames += o.LateFrames
 	st.Recovered += o.Recovered
 	st.TimeDetections += o.TimeDetections
@@ -239,48 +227,16 @@ func addDrops(sum, more *[drops]uint64) {
 	}
 }
 
-// AckStats counts acks, and the reports on jitter buffers that are sent with them.
-type AckStats struct {
-	// Messages is the number of datagrams with nothing but acks, AEADBytes their AEAD overhead.
-	// Piggybacked is the number of datagrams that contained acks and a message of a world.
-	Messages, AEADBytes, Piggybacked uint64
-	// Bytes is the size of all acks, with the type and length of their message, without headers.
-	Bytes uint64
-}
-
-// WireBytes returns the size of the datagrams with nothing but acks, including AEAD overhead and
-// all headers down to IP, plus the size of the piggybacked acks, without headers.
-func (a AckStats) WireBytes() uint64 {
-	return a.Bytes + a.AEADBytes + a.Messages*(endpoint.HeaderSize+endpoint.IPSize)
-}
-
-func (a *AckStats) add(o *AckStats) {
-	a.Messages += o.Messages
-	a.AEADBytes += o.AEADBytes
-	a.Piggybacked += o.Piggybacked
-	a.Bytes += o.Bytes
-}
-
 // BufferStats describes the jitter buffers of one RPC, of one player or of all.
 type BufferStats struct {
 	// Buffers is the number of buffers now.
 	Buffers int
-	// Released counts frames that were released on time, Missing the ticks without their frame. Dry
-	// counts the missing ticks at which no newer frame waited either: frames were late, not lost.
+	// Stats counts frames and ticks, and describes the frames that wait now. Slack, Target and Rate
+	// are means if there are several buffers. Rate is the rate of the calls of Poll, relative to
+	// Config.TickHz.
+	jitter.Stats
 	// Repeated counts the missing ticks for which the last frame was repeated.
-	Released, Missing, Dry, Repeated uint64
-	// Late counts frames that arrived after their tick, Early frames for which there was no room.
-	// Resyncs counts how often the buffer reset its release times, Discarded the frames that were
-	// discarded then.
-	Late, Early, Discarded, Resyncs uint64
-	// Held is the number of frames that wait now.
-	Held int
-	// Slack is the smoothed time from a frame's arrival to its release. Target is the slack that
-	// the buffer aims for. For several buffers, both are means.
-	Slack, Target time.Duration
-	// Rate is the measured rate of the calls of Poll, relative to Config.TickHz. For several
-	// buffers, it is the mean.
-	Rate float64
+	Repeated uint64
 }
 
 // add adds the counts of o and, if o is a buffer, includes its current state in the means.
@@ -290,8 +246,9 @@ func (s *BufferStats) add(o *BufferStats) {
 	s.Dry += o.Dry
 	s.Repeated += o.Repeated
 	s.Late += o.Late
+	s.Duplicate += o.Duplicate
 	s.Early += o.Early
-	s.Discarded += o.Discarded
+	s.Skipped += o.Skipped
 	s.Resyncs += o.Resyncs
 	if o.Buffers == 0 {
 		return

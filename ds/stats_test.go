@@ -3,6 +3,8 @@ package ds
 import (
 	"reflect"
 	"testing"
+
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 )
 
 // TestDropString verifies that each reason has a name of its own, and that other values have one
@@ -37,7 +39,7 @@ func TestShardsAddUp(t *testing.T) {
 	const shards = 3
 	b := newBench(t, Config{Transport: Transport{Shards: shards}}, func(*Player, Frame[testCall]) {})
 	var one, want RPCStats
-	var acks AckStats
+	var acks endpoint.Acks
 	fill(reflect.ValueOf(&one).Elem(), 7)
 	fill(reflect.ValueOf(&want).Elem(), 7*shards)
 	fill(reflect.ValueOf(&acks).Elem(), 7*shards)

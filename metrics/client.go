@@ -47,9 +47,9 @@ type clientStats struct {
 
 func clientMetrics(s *clientStats) []metric {
 	return []metric{
-		row("ack_bytes_total", "Bytes of the ack messages received, without headers.", s.AckBytes),
+		row("ack_bytes_total", "Bytes of the ack messages received, without headers.", s.Acks.Bytes),
 		row("ack_wire_bytes_total", "Bytes of the datagrams of acks alone that were received, including AEAD overhead and all headers down to IP, and of piggybacked acks.",
-			s.AckWireBytes()),
+			s.Acks.WireBytes()),
 		row("calls_total", "Calls between server and client: of the client's RPCs by the server.", s.Calls),
 		row("calls_dropped_total", "Payloads of such calls that came too late or could not be decoded.", s.CallsDropped),
 		row("mismatches_total", "Mismatches with servers that were reported: fields and types of objects that only one end has, and worlds that were not offered.", s.Mismatches),
@@ -146,10 +146,7 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 	sums, means := c.sums()
 	for i := range sums.RPCs {
 		r := &sums.RPCs[i]
-		c.collectRPC(ch, r.RPC, &rpcStats{
-			Stats: r.Stats, payloads: r.Messages, payloadBytes: r.Bytes, coalesced: r.Coalesced, coalescedBytes: r.CoalescedBytes,
-			aeadBytes: r.AEADBytes, wireBytes: r.WireBytes(), fullWireBytes: r.FullWireBytes(), fallbacks: r.PriorFallbacks, reliable: r.Reliable,
-		}, drops{
+		c.collectRPC(ch, r.RPC, &rpcStats{Stats: r.Stats, Payloads: r.Payloads, fullWireBytes: r.FullWireBytes()}, drops{
 			"out_of_range": r.OutOfRange, "too_large": r.TooLarge, "unencodable": r.Unencodable, "reconnecting": r.Reconnecting,
 		})
 		if !r.Reliable {

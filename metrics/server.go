@@ -139,10 +139,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	st := s.srv.Stats()
 	for i := range st.RPCs {
 		r := &st.RPCs[i]
-		s.collectRPC(ch, r.RPC, &rpcStats{
-			Stats: r.Stats, payloads: r.Messages, payloadBytes: r.Bytes, coalesced: r.Coalesced, coalescedBytes: r.CoalescedBytes,
-			aeadBytes: r.AEADBytes, wireBytes: r.WireBytes(), fullWireBytes: r.FullWireBytes(), fallbacks: r.PriorFallbacks, reliable: r.Reliable,
-		}, serverDrops(r.Drops[:]))
+		s.collectRPC(ch, r.RPC, &rpcStats{Stats: r.Stats, Payloads: r.Payloads, fullWireBytes: r.FullWireBytes()}, serverDrops(r.Drops[:]))
 		s.collect(ch, serverRPCMetrics(r), r.RPC, channel(r.Reliable))
 		if b := &r.Buffer; b.Buffers != 0 || b.Released+b.Missing != 0 {
 			s.collect(ch, bufferMetrics(b), r.RPC)

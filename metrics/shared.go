@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -40,8 +41,8 @@ func (d drops) series() (all []metric) {
 }
 
 func (s *shared) collectRPC(ch chan<- prometheus.Metric, rpc string, st *rpcStats, d drops) {
-	s.collect(ch, rpcMetrics(st, s.frames), rpc, channel(st.reliable))
-	s.collect(ch, d.series(), rpc, channel(st.reliable))
+	s.collect(ch, rpcMetrics(st, s.frames), rpc, channel(st.Reliable))
+	s.collect(ch, d.series(), rpc, channel(st.Reliable))
 }
 
 func (s *shared) collectWorld(ch chan<- prometheus.Metric, world string, st worldStats, d drops) {
@@ -74,12 +75,8 @@ func channel(reliable bool) string {
 // rpcStats are the statistics of an RPC that both endpoints have.
 type rpcStats struct {
 	rpcdelta.Stats
-	payloads, payloadBytes    uint64
-	coalesced, coalescedBytes uint64 // payloads that follow another payload in a datagram, and the bytes of their overhead
-	aeadBytes                 uint64
-	wireBytes, fullWireBytes  uint64
-	fallbacks                 uint64
-	reliable                  bool
+	endpoint.Payloads
+	fullWireBytes uint64
 }
 
 func rpcMetrics(s *rpcStats, sent string) []metric {
@@ -89,23 +86,23 @@ func rpcMetrics(s *rpcStats, sent string) []metric {
 		labeled("frames_total", "kind", "keyframe", "", s.Keyframe),
 		labeled("frames_total", "kind", "reset", "", s.Reset),
 		row("redundant_frames_total", "Redundant frames in the payloads "+sent+".", s.Redundant),
-		row("payloads_total", "Payloads "+sent+". A payload contains one or more new frames.", s.payloads),
-		row("coalesced_payloads_total", "Payloads "+sent+" in a datagram after another payload.", s.coalesced),
+		row("payloads_total", "Payloads "+sent+". A payload contains one or more new frames.", s.Messages),
+		row("coalesced_payloads_total", "Payloads "+sent+" in a datagram after another payload.", s.Coalesced),
 		labeled("frame_bytes_total", "stage", "full", "Bytes of the frames "+sent+", by stage: full (bit-packed without a codec), "+
 			"header (of payloads), payload (encoded), aead (AEAD overhead of their datagrams).",
 			(s.FullBits+7)/8),
 		labeled("frame_bytes_total", "stage", "header", "", (s.HeaderBits+7)/8),
 		labeled("frame_bytes_total", "stage", "payload", "", (s.PayloadBits+7)/8),
-		labeled("frame_bytes_total", "stage", "aead", "", s.aeadBytes),
+		labeled("frame_bytes_total", "stage", "aead", "", s.AEADBytes),
 		row("wire_bytes_total", "Bytes of the datagrams with frames "+sent+", including AEAD overhead and all headers down to IP; "+
 			"an estimate without retransmissions for the reliable channel. "+
 			"The wire ratio divides these and ack_wire_bytes_total by full_wire_bytes_total (docs/operations.md).",
-			s.wireBytes),
+			s.WireBytes()),
 		row("full_wire_bytes_total", "Bytes of all frames sent if each were bit-packed, in an encrypted datagram of its own, including all headers down to IP.",
 			s.fullWireBytes),
 		{name: "baseline_age_frames", help: "Age of the baseline of each delta, in frames.", histogram: baselineAges(s)},
 		row("prior_fallbacks_total", "Bindings that use the built-in prior because the server does not have the client's prior.",
-			s.fallbacks),
+			s.PriorFallbacks),
 	}
 }
 

@@ -163,7 +163,7 @@ type buffers struct {
 func newBuffers(rpc string, b *ds.BufferStats) buffers {
 	return buffers{
 		RPC: rpc, Buffers: b.Buffers, Held: b.Held, Slack: b.Slack.Microseconds(), Target: b.Target.Microseconds(),
-		Released: b.Released, Missing: b.Missing, Dry: b.Dry, Repeated: b.Repeated, Late: b.Late, Discarded: b.Discarded + b.Early, Resyncs: b.Resyncs,
+		Released: b.Released, Missing: b.Missing, Dry: b.Dry, Repeated: b.Repeated, Late: b.Late, Discarded: b.Skipped + b.Early, Resyncs: b.Resyncs,
 	}
 }
 

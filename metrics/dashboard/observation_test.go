@@ -16,7 +16,9 @@ import (
 func TestFlowParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := func(name string) uint64 { return rapid.Uint64Range(0, 1e9).Draw(t, name) }
-		r := ds.RPCStats{RPC: "Move", Reliable: rapid.Bool().Draw(t, "reliable"), Coalesced: n("coalesced"), CoalescedBytes: n("coalesced bytes"), AEADBytes: n("AEAD")}
+		r := ds.RPCStats{Payloads: endpoint.Payloads{
+			RPC: "Move", Reliable: rapid.Bool().Draw(t, "reliable"), Coalesced: n("coalesced"), CoalescedBytes: n("coalesced bytes"), AEADBytes: n("AEAD"),
+		}}
 		r.Messages = r.Coalesced + n("alone")
 		r.PayloadBits, r.HeaderBits = 8*n("payload"), 8*n("header")
 		r.Bytes = (r.PayloadBits + r.HeaderBits) / 8
@@ -39,7 +41,7 @@ func TestSince(t *testing.T) {
 	before := observation{at: begin, totals: totals{Players: 4, Acks: 10, AckBits: 800, RTTs: 3, RTTTime: 900, Drops: map[string]uint64{"token": 2, "full": 1}}}
 	now := observation{at: begin.Add(2 * time.Second), totals: totals{Players: 3, Acks: 30, AckBits: 2400, RTTs: 5, RTTTime: 1500, Drops: map[string]uint64{"token": 5, "full": 1}}}
 	stats := func(rpc string, reliable bool, delta, missed, late uint64) flow {
-		r := ds.RPCStats{RPC: rpc, Reliable: reliable, Missed: missed, Stats: rpcdelta.Stats{Delta: delta, FullBits: 100 * delta, AgeSum: 6 * delta}}
+		r := ds.RPCStats{Payloads: endpoint.Payloads{RPC: rpc, Reliable: reliable}, Missed: missed, Stats: rpcdelta.Stats{Delta: delta, FullBits: 100 * delta, AgeSum: 6 * delta}}
 		r.Drops[ds.Late] = late
 		return newFlow(&r)
 	}

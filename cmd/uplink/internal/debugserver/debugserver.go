@@ -8,6 +8,7 @@ import (
 	"net/http/pprof"
 
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/web"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -49,7 +50,7 @@ func Stats(st ds.Stats) any {
 	}
 	out := struct {
 		RPCs      []rpc
-		Acks      ds.AckStats
+		Acks      endpoint.Acks
 		Drops     map[string]uint64
 		Transport transport.ListenerStats
 	}{Acks: st.Acks, Drops: drops(st.Drops[:]), Transport: st.Transport}

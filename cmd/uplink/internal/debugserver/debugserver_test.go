@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
 )
@@ -76,9 +77,9 @@ func TestStrangers(t *testing.T) {
 }
 
 func TestStats(t *testing.T) {
-	move := ds.RPCStats{RPC: "Move", Stats: rpcdelta.Stats{Delta: 7}, Missed: 2}
+	move := ds.RPCStats{Payloads: endpoint.Payloads{RPC: "Move"}, Stats: rpcdelta.Stats{Delta: 7}, Missed: 2}
 	move.Drops[ds.Late] = 3
-	st := ds.Stats{RPCs: []ds.RPCStats{move}, Acks: ds.AckStats{Messages: 4}}
+	st := ds.Stats{RPCs: []ds.RPCStats{move}, Acks: endpoint.Acks{Messages: 4}}
 	st.Drops[ds.Malformed] = 5
 	text, err := json.Marshal(Stats(st))
 	uplinktest.Must(t, err)

@@ -23,6 +23,7 @@ import (
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/playground"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/webserver"
 	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/sample"
 	"github.com/uplink-rpc/uplink/internal/schema"
@@ -258,18 +259,14 @@ func (d *demo) web() webserver.Config {
 // sent returns the statistics of the clients, by RPC.
 func (d *demo) sent() (all []ds.RPCStats) {
 	for _, t := range d.traces {
-		r := ds.RPCStats{RPC: t.Schema.RPC()}
+		r := ds.RPCStats{Payloads: endpoint.Payloads{RPC: t.Schema.RPC()}}
 		for _, p := range d.players {
 			if p.trace != t {
 				continue
 			}
 			st := p.stats()
 			r.Add(&st.Stats)
-			r.Messages += st.Messages
-			r.Bytes += st.Bytes
-			r.Coalesced += st.Coalesced
-			r.CoalescedBytes += st.CoalescedBytes
-			r.AEADBytes += st.AEADBytes
+			r.AddPayloads(&st.Payloads)
 		}
 		all = append(all, r)
 	}

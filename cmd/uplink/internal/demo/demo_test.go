@@ -18,7 +18,7 @@ import (
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/demopanel"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
-	"github.com/uplink-rpc/uplink/ds"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/simlink"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
@@ -263,7 +263,7 @@ func big() observation {
 			{rpc: "PortalMove", counts: counts{Sent: rpcdelta.Stats{Delta: 30_000, Keyframe: 400, FullBits: 6_400_000}, Messages: 30_400, Bytes: 600_000, AEADBytes: 30_400 * 16, Delivered: 30_000, Missed: 0}, rtt: 2 * time.Second, clients: 1},
 			{rpc: "RocketMove", counts: counts{Sent: rpcdelta.Stats{Delta: 10_000, Reset: 10_000, FullBits: 4_800_000}, Messages: 20_000, Bytes: 700_000, AEADBytes: 20_000 * 8, Delivered: 1000, Missed: 9000}, rtt: 80 * time.Millisecond, clients: 1},
 		},
-		acks: ds.AckStats{Messages: 10_000, Bytes: 50_000, AEADBytes: 160_000},
+		acks: endpoint.Acks{Messages: 10_000, Bytes: 50_000, AEADBytes: 160_000},
 	}.divided()
 }
 
@@ -325,7 +325,7 @@ func TestSince(t *testing.T) {
 	if r := got.rows[0]; r.Sent.Delta != 1000 || r.Bytes != 100_000 || r.rtt != 2*time.Second || got.rows[1].Missed != 0 {
 		t.Errorf("%+v", r)
 	}
-	if got.acks != (ds.AckStats{Bytes: 40_000}) {
+	if got.acks != (endpoint.Acks{Bytes: 40_000}) {
 		t.Errorf("%+v", got.acks)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
-	"github.com/uplink-rpc/uplink/ds"
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/table"
@@ -124,7 +123,7 @@ type counts struct {
 // observation contains all counts up to a time, or between two times.
 type observation struct {
 	rows []row
-	acks ds.AckStats
+	acks endpoint.Acks
 }
 
 func (d *demo) observe() observation {
