@@ -102,6 +102,18 @@ namespace Uplink
         public int DatagramBytes { set { datagramBytes = new UIntPtr((uint)value); } }
     }
 
+    /// <summary>Conditions of one direction of a simulated link. Times are in ns, shares from 0 to 1.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    public struct LinkConditions
+    {
+        internal uint structSize;
+        /// <summary>The shares of datagrams that are lost, and that arrive twice.</summary>
+        public double Loss, Duplicate;
+        /// <summary>The delay of each datagram, and up to how much longer some take.</summary>
+        public ulong Delay, Jitter;
+        public ulong Seed;
+    }
+
     static class NativeClient
     {
         [StructLayout(LayoutKind.Sequential)]
@@ -155,6 +167,10 @@ namespace Uplink
         [DllImport(Native.Library)] internal static extern int uplink_socket_open(NativeSocket s, byte[] server);
         [DllImport(Native.Library)] internal static extern void uplink_socket_run(NativeSocket s, UplinkClient c);
         [DllImport(Native.Library)] internal static extern void uplink_socket_wait(NativeSocket s, ulong ns);
+        [DllImport(Native.Library)] internal static extern int uplink_socket_start(NativeSocket s, IntPtr a, UplinkClient c);
+        [DllImport(Native.Library)] internal static extern void uplink_socket_release(NativeSocket s);
+        [DllImport(Native.Library)]
+        internal static extern int uplink_socket_simulate(NativeSocket s, IntPtr a, ref LinkConditions toServer, ref LinkConditions fromServer);
         [DllImport(Native.Library)]
         internal static extern int uplink_issue_token(IntPtr crypto, byte[] key, ulong clientId, ulong issued, byte[] address, [Out] byte[] to, UIntPtr capacity);
     }
@@ -289,9 +305,7 @@ namespace Uplink
         /// Poll until it returns false.</summary>
         public void Run()
         {
-            Changes++;
-            foreach (ClientWorld w in worlds)
-                if (w != null) w.Changes++;
+            Changed();
             NativeClient.uplink_socket_run(socket, this);
             foreach (ClientWorld w in worlds)
             {
@@ -302,11 +316,47 @@ namespace Uplink
             }
         }
 
+        /// <summary>
+        /// Starts a thread that notes when datagrams arrive, so that the round-trip time does not
+        /// contain the time until Run. Between Release and the next Run it does what Run does, while
+        /// the game loads a level or draws; StateWorld.Updated is then called in the thread.
+        /// </summary>
+        public void StartThread()
+        {
+            UplinkException.Check(NativeClient.uplink_socket_start(socket, IntPtr.Zero, this), "thread");
+            socket.Keep(this);
+        }
+
+        /// <summary>Sends what was called since Run, and leaves the client and its worlds to the thread
+        /// until the next Run. Without a thread it does nothing.</summary>
+        public void Release()
+        {
+            Changed();
+            NativeClient.uplink_socket_release(socket);
+            GC.KeepAlive(this);
+        }
+
+        /// <summary>Lets datagrams pass simulated links from now on, for tests. Call it before
+        /// StartThread.</summary>
+        public void Simulate(LinkConditions toServer, LinkConditions fromServer)
+        {
+            toServer.structSize = fromServer.structSize = Layout<LinkConditions>.Size;
+            UplinkException.Check(NativeClient.uplink_socket_simulate(socket, IntPtr.Zero, ref toServer, ref fromServer), "links");
+        }
+
+        void Changed()
+        {
+            Changes++;
+            foreach (ClientWorld w in worlds)
+                if (w != null) w.Changes++;
+        }
+
         /// <summary>Waits for a datagram, until Run has something to do, but at most ms
         /// milliseconds.</summary>
         public void Wait(int ms)
         {
             ulong now = Now, due = NativeClient.uplink_client_next_timeout(this);
+            Changed(); // with a thread
             if (due > now) NativeClient.uplink_socket_wait(socket, Math.Min(due - now, (ulong)ms * 1000000));
         }
 

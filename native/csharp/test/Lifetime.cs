@@ -20,6 +20,7 @@ static class Program
         Step("a received frame without its decoder", OnlyReceived);
         Step("decoders of objects and interpolation", OnlyObjects);
         Step("a client with its RPC, handler and worlds", OnlyClient);
+        Step("a client with a thread", OnlyThread);
         Step("the order of Dispose", Disposed);
         Step("views of changed memory", Views);
         Step("use after Dispose", AfterDispose);
@@ -198,6 +199,24 @@ static class Program
         }
     }
 
+    /// <summary>A thread of the library uses a client that the program does not keep.</summary>
+    static void OnlyThread()
+    {
+        for (int i = 0; i < 20; i++)
+        {
+            Elsewhere(() =>
+            {
+                UplinkClient c = Client();
+                c.Simulate(new LinkConditions { Delay = 1000000 }, new LinkConditions { Loss = 0.1 });
+                c.StartThread();
+                c.Connect(UplinkClient.IssueToken(null, 9, nobody));
+                c.Run();
+                c.Release();
+                return 0;
+            });
+        }
+    }
+
     /// <summary>Tests that handles that another handle uses can be disposed before it.</summary>
     static void Disposed()
     {
@@ -346,6 +365,7 @@ static class Program
         None("a call", () => Pass(p, n++));
         None("UplinkClient.Run", c.Run);
         None("UplinkClient.Wait", () => c.Wait(0));
+        None("UplinkClient.Release", c.Release);
         None("UplinkClient.Poll", () => { while (c.Poll(out e)) n += e.Size + e.CopyTo(bytes); });
         None("UplinkClient.Call", () => c.Call(0, p.Frame));
         None("UplinkClient.Send", () => c.Send(bytes, true));

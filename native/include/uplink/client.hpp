@@ -247,6 +247,10 @@ public:
 
   // receive processes a datagram from a server, at most 1,472 bytes.
   void receive(Bytes datagram, uint64_t now);
+  // receive_at is receive for a datagram that arrived before now, in the order of arrival: the round-trip
+  // time and the clocks of worlds then do not contain how long it waited in the program. The time of
+  // arrival is that of the clock of now.
+  void receive_at(Bytes datagram, uint64_t arrived, uint64_t now);
   // next_datagram writes the next datagram to send and returns its size, or 0. to has room for at
   // least 1,200 bytes; if it has 1,472, the client searches for the largest datagram that reaches
   // the server. Send each datagram to *server, with the "don't fragment" flag. The family of

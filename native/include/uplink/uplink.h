@@ -373,6 +373,9 @@ UPLINK_API uplink_error uplink_client_assign(uplink_client *c, const char *serve
 UPLINK_API void uplink_client_close(uplink_client *c, int32_t code, uint64_t now);
 UPLINK_API int32_t uplink_client_connected(const uplink_client *c);
 UPLINK_API void uplink_client_receive(uplink_client *c, const uint8_t *data, size_t n, uint64_t now);
+/* uplink_client_receive_at is for a datagram that arrived before now. */
+UPLINK_API void uplink_client_receive_at(uplink_client *c, const uint8_t *data, size_t n, uint64_t arrived,
+                                         uint64_t now);
 /* uplink_client_next_datagram returns the size of the datagram, or 0. to has room for 1,200 or 1,472
  * bytes. *server is the destination. */
 UPLINK_API size_t uplink_client_next_datagram(uplink_client *c, uint8_t *to, size_t capacity,
@@ -422,6 +425,28 @@ UPLINK_API uplink_error uplink_socket_open(uplink_socket *s, const char *server)
 UPLINK_API void uplink_socket_run(uplink_socket *s, uplink_client *c);
 /* uplink_socket_wait waits up to ns nanoseconds for a datagram to receive. */
 UPLINK_API void uplink_socket_wait(uplink_socket *s, uint64_t ns);
+/* uplink_socket_start starts a thread that notes when datagrams arrive, and does the work of
+ * uplink_socket_run between uplink_socket_release and the next uplink_socket_run: see Socket in socket.hpp.
+ * The client must outlive the socket, or uplink_socket_stop. */
+UPLINK_API uplink_error uplink_socket_start(uplink_socket *s, const uplink_allocator *a, uplink_client *c);
+UPLINK_API void uplink_socket_stop(uplink_socket *s);
+UPLINK_API void uplink_socket_release(uplink_socket *s);
+
+/* uplink_link_conditions are those of one direction of a simulated link. */
+typedef struct uplink_link_conditions {
+  uint32_t struct_size;
+  double loss; /* shares from 0 to 1 */
+  double duplicate;
+  uint64_t delay;  /* ns */
+  uint64_t jitter; /* ns */
+  uint64_t seed;
+} uplink_link_conditions;
+
+/* uplink_socket_simulate lets datagrams pass simulated links from now on. Call it before
+ * uplink_socket_start. */
+UPLINK_API uplink_error uplink_socket_simulate(uplink_socket *s, const uplink_allocator *a,
+                                               const uplink_link_conditions *to_server,
+                                               const uplink_link_conditions *from_server);
 
 /* uplink_issue_token writes the text of a token, with a final zero, which has at most UPLINK_TOKEN_TEXT
  * bytes. The token is valid for one minute from issued, in ms since 1970-01-01 00:00 UTC. key is the text

@@ -144,6 +144,10 @@ int32_t uplink_client_connected(const uplink_client *c) {
 void uplink_client_receive(uplink_client *c, const uint8_t *data, size_t n, uint64_t now) {
   in(c)->receive({data, n}, now);
 }
+void uplink_client_receive_at(uplink_client *c, const uint8_t *data, size_t n, uint64_t arrived,
+                              uint64_t now) {
+  in(c)->receive_at({data, n}, arrived, now);
+}
 size_t uplink_client_next_datagram(uplink_client *c, uint8_t *to, size_t capacity, uplink_address *server,
                                    uint64_t now) {
   uplink::Address a;

@@ -128,7 +128,10 @@ bool Client::connected() const {
   return core(this)->is_open();
 }
 void Client::receive(Bytes d, uint64_t now) {
-  core(this)->do_receive(d, now / us);
+  core(this)->do_receive(d, now / us, now / us);
+}
+void Client::receive_at(Bytes d, uint64_t arrived, uint64_t now) {
+  core(this)->do_receive(d, arrived / us, now / us);
 }
 size_t Client::next_datagram(Buffer to, Address *server, uint64_t now) {
   return core(this)->do_next(to, server, now / us);

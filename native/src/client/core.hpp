@@ -31,7 +31,7 @@ public:
   void do_close(uint8_t code, uint64_t now);
   bool is_open() const { return active_->is_open(); }
   bool uses(const Address &server) const;
-  void do_receive(Bytes datagram, uint64_t now);
+  void do_receive(Bytes datagram, uint64_t arrived, uint64_t now);
   size_t do_next(Buffer to, Address *server, uint64_t now);
   uint64_t do_timeout() const;
   static bool is_loopback(const Address &a);

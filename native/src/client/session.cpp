@@ -75,6 +75,7 @@ void Session::accepted(uint8_t kind, uint64_t now) {
 bool Session::receive(Bytes d, uint64_t now, uint8_t *kind, Bytes *body) {
   *body = {};
   if (d.size == 0 || d.size > max_datagram || state_ == State::idle || state_ == State::closing) return false;
+  now = std::max(now, started_); // it can have arrived before
   if (d.data[0] >> 6 == 2) return handshake(d, now);
   DatagramHeader h;
   uint64_t n = 0;

@@ -22,20 +22,21 @@ uint64_t request_wait(uint64_t rtt, uint8_t asked) {
 
 } // namespace
 
-void Core::do_receive(Bytes d, uint64_t now) {
+void Core::do_receive(Bytes d, uint64_t arrived, uint64_t now) {
   now_ = now;
+  arrived = std::min(arrived, now);
   // Authentication determines the session of a datagram.
   for (Link *l = links_; l != nullptr; l = l->next) {
     uint8_t kind = 0;
     Bytes body;
     const State before = l->session.state();
-    if (!l->session.receive(d, now, &kind, &body)) continue;
+    if (!l->session.receive(d, arrived, &kind, &body)) continue;
     received_ += d.size;
     if (before == State::connecting && l->is_open()) opened(*l, now);
     if (before != State::idle && l->session.state() == State::idle) ended(*l);
     if (body.size == 0) return;
     if (kind == data) {
-      on_data(*l, body, now);
+      on_data(*l, body, arrived);
       l->worlds.step(l->role == Role::playing);
       return;
     }

@@ -37,3 +37,31 @@ void uplink_socket_run(uplink_socket *s, uplink_client *c) {
 void uplink_socket_wait(uplink_socket *s, uint64_t ns) {
   in(s)->socket.wait(ns);
 }
+uplink_error uplink_socket_start(uplink_socket *s, const uplink_allocator *a, uplink_client *c) {
+  return code(in(s)->socket.start(of(a), *in(c)));
+}
+void uplink_socket_stop(uplink_socket *s) {
+  in(s)->socket.stop();
+}
+void uplink_socket_release(uplink_socket *s) {
+  in(s)->socket.release();
+}
+
+static bool conditions_of(const uplink_link_conditions *from, uplink::LinkConditions *to) {
+  uplink_link_conditions c;
+  if (!load(from, &c)) return false;
+  to->loss = c.loss;
+  to->duplicate = c.duplicate;
+  to->delay = c.delay;
+  to->jitter = c.jitter;
+  to->seed = c.seed;
+  return true;
+}
+
+uplink_error uplink_socket_simulate(uplink_socket *s, const uplink_allocator *a,
+                                    const uplink_link_conditions *to_server,
+                                    const uplink_link_conditions *from_server) {
+  uplink::LinkConditions to, from;
+  if (!conditions_of(to_server, &to) || !conditions_of(from_server, &from)) return UPLINK_INVALID;
+  return code(in(s)->socket.simulate(of(a), to, from));
+}

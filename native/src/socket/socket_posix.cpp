@@ -68,6 +68,29 @@ void wait_sockets(const intptr_t *handles, size_t n, uint64_t ns) {
          milliseconds > 1000 ? 1000 : static_cast<int>(milliseconds) + (ns % 1000000 > 0 ? 1 : 0));
 }
 
+namespace {
+
+void *thread_main(void *context) {
+  run_thread(context);
+  return nullptr;
+}
+
+} // namespace
+
+bool start_thread(void *context, uintptr_t *thread) {
+  static_assert(sizeof(pthread_t) <= sizeof(*thread), "a thread fits");
+  pthread_t t;
+  if (pthread_create(&t, nullptr, thread_main, context) != 0) return false;
+  std::memcpy(thread, &t, sizeof(t));
+  return true;
+}
+
+void join_thread(uintptr_t thread) {
+  pthread_t t;
+  std::memcpy(&t, &thread, sizeof(t));
+  pthread_join(t, nullptr);
+}
+
 } // namespace uplink::detail::socket
 
 #endif

@@ -19,4 +19,10 @@ size_t receive_socket(intptr_t handle, Buffer to, bool *refused);
 // over.
 void wait_sockets(const intptr_t *handles, size_t n, uint64_t ns);
 
+// start_thread starts a thread that calls run_thread with a context, and reports whether it could;
+// join_thread waits for its end.
+bool start_thread(void *context, uintptr_t *thread);
+void join_thread(uintptr_t thread);
+void run_thread(void *context);
+
 } // namespace uplink::detail::socket

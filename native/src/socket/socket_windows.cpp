@@ -54,6 +54,27 @@ void wait_sockets(const intptr_t *handles, size_t n, uint64_t ns) {
           milliseconds > 1000 ? 1000 : static_cast<int>(milliseconds) + (ns % 1000000 > 0 ? 1 : 0));
 }
 
+namespace {
+
+DWORD WINAPI thread_main(void *context) {
+  run_thread(context);
+  return 0;
+}
+
+} // namespace
+
+bool start_thread(void *context, uintptr_t *thread) {
+  HANDLE t = CreateThread(nullptr, 0, thread_main, context, 0, nullptr);
+  *thread = reinterpret_cast<uintptr_t>(t);
+  return t != nullptr;
+}
+
+void join_thread(uintptr_t thread) {
+  HANDLE t = reinterpret_cast<HANDLE>(thread);
+  WaitForSingleObject(t, INFINITE);
+  CloseHandle(t);
+}
+
 } // namespace uplink::detail::socket
 
 #endif
