@@ -18,11 +18,18 @@ import (
 
 const unit = "systemd/uplink-ds.service"
 
-// TestUnit checks the systemd unit.
+// TestUnit checks the systemd units.
 func TestUnit(t *testing.T) {
 	analyze := tool.Find(t, "systemd-analyze")
-	if out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", unit).CombinedOutput(); err != nil || len(out) != 0 {
-		t.Errorf("%v: %s", err, out)
+	units, err := filepath.Glob("systemd/*.service")
+	if err != nil || len(units) < 4 {
+		t.Fatalf("%d units: %v", len(units), err)
+	}
+	for _, unit := range units {
+		unit = strings.Replace(unit, "@.", "@0.", 1) // an instance of a template
+		if out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", unit).CombinedOutput(); err != nil || len(out) != 0 {
+			t.Errorf("%s: %v: %s", unit, err, out)
+		}
 	}
 }
 

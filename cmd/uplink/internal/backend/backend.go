@@ -81,6 +81,7 @@ func (b *Backend) SetKeys(keys []token.IssuerKey) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.keys = keys
+	b.check()
 }
 
 // key returns the key for tokens of a server that announces the given key id. The caller holds the
