@@ -35,6 +35,20 @@ namespace Uplink
         /// <summary>The size of the data in bytes.</summary>
         public int Size { get; internal set; }
 
+        /// <summary>What happened, in English: the type, status, reason and text of the event.</summary>
+        public override string ToString()
+        {
+            if (Owner != null) Owner.CheckView(Changes);
+            var e = new NativeClient.NativeEvent
+            {
+                struct_size = Layout<NativeClient.NativeEvent>.Size, type = (int)Type, reason = Reason, status = Status, rpc = Rpc, world = World,
+                value = Value, missed = Missed, data = Memory, size = Native.Size(Size)
+            };
+            var text = new byte[1024];
+            int n = (int)NativeClient.uplink_event_text(ref e, text, Native.Size(text.Length));
+            return Encoding.UTF8.GetString(text, 0, n);
+        }
+
         /// <summary>Copies the data to an array and returns its size.</summary>
         public int CopyTo(byte[] to)
         {
@@ -87,6 +101,7 @@ namespace Uplink
     public struct ClientConfig
     {
         internal uint structSize;
+        internal IntPtr log;
         /// <summary>A pointer to an uplink_crypto of the program, which must outlive the client; zero selects
         /// the functions of the library.</summary>
         public IntPtr Crypto;
@@ -101,6 +116,18 @@ namespace Uplink
         public int EventBytes { set { eventBytes = new UIntPtr((uint)value); } }
         public int DatagramBytes { set { datagramBytes = new UIntPtr((uint)value); } }
     }
+
+    /// <summary>Values of UplinkEvent.Status by type of event; include/uplink/client.hpp describes them.</summary>
+    public enum WorldStatus { Received, Refused, Ended, Partial }
+
+    public enum HandoverStatus { Begins, Switched, Stays }
+
+    public enum AnswerStatus { Answered = 2, Refused, Unhandled, None }
+
+    public enum StreamStatus { Read, Stopped, Unread }
+
+    /// <summary>How important a line of the log is: Debug is about single messages.</summary>
+    public enum UplinkLogLevel { Debug, Info, Warning }
 
     /// <summary>Conditions of one direction of a simulated link. Times are in ns, shares from 0 to 1.</summary>
     [StructLayout(LayoutKind.Sequential)]
@@ -125,6 +152,16 @@ namespace Uplink
         }
 
         [StructLayout(LayoutKind.Sequential)]
+        internal struct Log
+        {
+            public uint struct_size;
+            public IntPtr context, write;
+        }
+
+        [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+        internal delegate void Write(IntPtr context, int level, IntPtr text);
+
+        [StructLayout(LayoutKind.Sequential)]
         internal struct NativeEvent
         {
             public uint struct_size;
@@ -135,6 +172,7 @@ namespace Uplink
         }
 
         [DllImport(Native.Library)] internal static extern IntPtr uplink_reason_text(int reason);
+        [DllImport(Native.Library)] internal static extern UIntPtr uplink_event_text(ref NativeEvent e, [Out] byte[] to, UIntPtr capacity);
         [DllImport(Native.Library)] internal static extern int uplink_client_create(IntPtr a, ref ClientConfig c, out IntPtr client);
         [DllImport(Native.Library)] internal static extern void uplink_client_destroy(IntPtr c);
         [DllImport(Native.Library)] internal static extern int uplink_client_bind(UplinkClient c, Schema s, ref BindConfig b, out int rpc);
@@ -198,21 +236,59 @@ namespace Uplink
         readonly List<Schema> handlers = new List<Schema>();
         readonly ClientWorld[] worlds = new ClientWorld[16];
 
-        public UplinkClient(IPEndPoint server, ClientConfig config = default(ClientConfig))
+        static readonly NativeClient.Write write = OnWrite; // kept, since the library calls it
+
+        readonly Action<UplinkLogLevel, string> log;
+        GCHandle self, logTable; // of the log
+        Exception thrown;        // by the log
+
+        /// <summary>log gets a line for each event that is polled, attempts to connect, and datagrams that
+        /// are dropped; with StartThread also in the thread. It must not call the client.</summary>
+        public UplinkClient(IPEndPoint server, ClientConfig config = default(ClientConfig), Action<UplinkLogLevel, string> log = null)
         {
             this.server = Native.Text(server.ToString());
+            this.log = log;
             IntPtr pointer;
             using (var texts = new Texts())
             {
+                if (log != null)
+                {
+                    self = GCHandle.Alloc(this, GCHandleType.Weak);
+                    object table = new NativeClient.Log
+                    {
+                        struct_size = Layout<NativeClient.Log>.Size, context = GCHandle.ToIntPtr(self), write = Marshal.GetFunctionPointerForDelegate(write)
+                    };
+                    logTable = GCHandle.Alloc(table, GCHandleType.Pinned);
+                    config.log = logTable.AddrOfPinnedObject();
+                }
                 config.structSize = Layout<ClientConfig>.Size;
                 if (config.Crypto == IntPtr.Zero) config.Crypto = NativeClient.uplink_library_crypto();
                 config.server = texts.Add(server.ToString());
-                UplinkException.Check(NativeClient.uplink_client_create(IntPtr.Zero, ref config, out pointer), "client");
+                int e = NativeClient.uplink_client_create(IntPtr.Zero, ref config, out pointer);
+                if (e != 0) FreeLog();
+                UplinkException.Check(e, "client");
             }
             Created(pointer);
             view = new FrameView(this);
             socket = new NativeSocket();
             UplinkException.Check(NativeClient.uplink_socket_open(socket, this.server), "socket");
+        }
+
+#if UNITY_5_3_OR_NEWER
+        [AOT.MonoPInvokeCallback(typeof(NativeClient.Write))] // for compilers ahead of time
+#endif
+        static void OnWrite(IntPtr context, int level, IntPtr text)
+        {
+            var c = GCHandle.FromIntPtr(context).Target as UplinkClient;
+            if (c == null) return;
+            try { c.log((UplinkLogLevel)level, Marshal.PtrToStringAnsi(text)); }
+            catch (Exception e) { c.thrown = c.thrown ?? e; } // it cannot pass the library
+        }
+
+        void FreeLog()
+        {
+            if (logTable.IsAllocated) logTable.Free();
+            if (self.IsAllocated) self.Free();
         }
 
         /// <summary>The current time of a monotonic clock in ns, for all methods with a parameter
@@ -307,13 +383,9 @@ namespace Uplink
         {
             Changed();
             NativeClient.uplink_socket_run(socket, this);
+            Rethrow(ref thrown);
             foreach (ClientWorld w in worlds)
-            {
-                if (w == null || w.Thrown == null) continue;
-                ExceptionDispatchInfo thrown = ExceptionDispatchInfo.Capture(w.Thrown);
-                w.Thrown = null;
-                thrown.Throw();
-            }
+                if (w != null) Rethrow(ref w.Thrown);
         }
 
         /// <summary>
@@ -342,6 +414,14 @@ namespace Uplink
         {
             toServer.structSize = fromServer.structSize = Layout<LinkConditions>.Size;
             UplinkException.Check(NativeClient.uplink_socket_simulate(socket, IntPtr.Zero, ref toServer, ref fromServer), "links");
+        }
+
+        static void Rethrow(ref Exception thrown)
+        {
+            if (thrown == null) return;
+            ExceptionDispatchInfo info = ExceptionDispatchInfo.Capture(thrown);
+            thrown = null;
+            info.Throw();
         }
 
         void Changed()
@@ -379,8 +459,8 @@ namespace Uplink
             return true;
         }
 
-        /// <summary>Sends a call. Closed: the RPC is not bound now. Full: too many calls and messages wait
-        /// for a datagram. Backlog: too much reliable data waits.</summary>
+        /// <summary>Sends a call. Unbound: the RPC is not bound yet. Closed: there is no session. Full: too
+        /// many calls and messages wait for a datagram. Backlog: too much reliable data waits.</summary>
         public UplinkError Call(int rpc, Frame frame) { return (UplinkError)NativeClient.uplink_client_call(this, rpc, frame, Now); }
 
         /// <summary>The size of the largest reliable message or request that can be sent now, at most 8,192 bytes.</summary>
@@ -440,6 +520,10 @@ namespace Uplink
             base.Dispose(disposing);
         }
 
-        internal override void Destroy(IntPtr pointer) { NativeClient.uplink_client_destroy(pointer); }
+        internal override void Destroy(IntPtr pointer)
+        {
+            NativeClient.uplink_client_destroy(pointer);
+            FreeLog();
+        }
     }
 }

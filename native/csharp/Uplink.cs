@@ -21,7 +21,7 @@ namespace Uplink
     /// <summary>Results of the functions of the library; 0 means success.</summary>
     public enum UplinkError
     {
-        Ok, NoMemory, Invalid, TooSmall, Malformed, NoBaseline, Duplicate, Stale, Full, Closed, Refused, Authentication, Desync, Backlog, TooFast
+        Ok, NoMemory, Invalid, TooSmall, Malformed, NoBaseline, Duplicate, Stale, Full, Closed, Refused, Authentication, Desync, Backlog, TooFast, Unbound
     }
 
     /// <summary>An error that a lossy network does not cause.</summary>

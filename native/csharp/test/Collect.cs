@@ -20,7 +20,7 @@ static class Program
         {
             GC.Collect();
             GC.WaitForPendingFinalizers();
-            Thread.Sleep(1); // in step with the frames of an example
+            Thread.Sleep(5); // three times in each frame of an example
         }
     }
 }

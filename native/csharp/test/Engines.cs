@@ -24,7 +24,8 @@ static class Program
 {
     static readonly Type[] all =
     {
-        typeof(UplinkEventType), typeof(UplinkEvent), typeof(Stats), typeof(Pace), typeof(ClientConfig), typeof(LinkConditions), typeof(UplinkClient),
+        typeof(UplinkEventType), typeof(UplinkEvent), typeof(Stats), typeof(Pace), typeof(ClientConfig), typeof(LinkConditions), typeof(WorldStatus), typeof(HandoverStatus),
+        typeof(AnswerStatus), typeof(StreamStatus), typeof(UplinkLogLevel), typeof(UplinkClient),
         typeof(Loop<,>), typeof(Objects), typeof(ObjectClass), typeof(RowField), typeof(Interpolation), typeof(InterpolatorConfig),
         typeof(InterpolatorStats), typeof(Vector3d), typeof(Quaterniond), typeof(ObjectPose), typeof(Angles), typeof(Numbers),
         typeof(Sample), typeof(ObjectType), typeof(SnapshotDecoder), typeof(AreaDecoder), typeof(Interpolator), typeof(Smoothing),

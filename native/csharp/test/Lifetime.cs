@@ -22,6 +22,7 @@ static class Program
         Step("a client with its RPC, handler and worlds", OnlyClient);
         Step("a client with a thread", OnlyThread);
         Step("the order of Dispose", Disposed);
+        Step("a log", Log);
         Step("views of changed memory", Views);
         Step("use after Dispose", AfterDispose);
         Step("garbage", Garbage);
@@ -244,6 +245,32 @@ static class Program
         try { a(); }
         catch (T) { return; }
         Check(false, "no " + typeof(T).Name);
+    }
+
+    /// <summary>Events have a text, and a log gets it.</summary>
+    static void Log()
+    {
+        var lines = new List<string>();
+        bool fail = false;
+        UplinkClient c = Elsewhere(() => new UplinkClient(nobody, log: (level, line) =>
+        {
+            lock (lines) lines.Add(level + " " + line);
+            if (fail) throw new InvalidOperationException("of the log");
+        }));
+        c.Connect(UplinkClient.IssueToken(null, 9, nobody));
+        UplinkEvent e = default(UplinkEvent);
+        for (int i = 0; i < 200 && !c.Poll(out e); i++)
+        {
+            c.Run();
+            c.Wait(10);
+            Collect();
+        }
+        Check(e.ToString().EndsWith("no program receives at the server's address"), e.ToString());
+        Check(lines.Count == 2 && lines[0] == "Info connecting" && lines[1] == "Warning " + e, string.Join(", ", lines));
+        fail = true;
+        c.Connect(UplinkClient.IssueToken(null, 9, nobody));
+        Throws<InvalidOperationException>(() => { for (int i = 0; i < 300; i++) { c.Run(); c.Wait(10); } });
+        c.Run();
     }
 
     static void Views()

@@ -22,7 +22,8 @@ enum class Error : int32_t {
   authentication = 11, // a token, a key or an AEAD tag is wrong
   desync = 12,         // the peer's state differs from this one; the next ack requests a reset
   backlog = 13,        // too much reliable data waits for acknowledgments; see Client::reliable_room
-  too_fast = 14        // the client would send more in a second than the server accepts; try later
+  too_fast = 14,       // the client would send more in a second than the server accepts; try later
+  unbound = 15         // the RPC is not bound in the session yet: wait for the event bound
 };
 
 // text returns a description of an error in English, without a final period. It is never null.

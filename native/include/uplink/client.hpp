@@ -64,13 +64,24 @@ constexpr size_t token_text = 779;
 // issue_token writes the text of a token, with a final zero. Error::invalid: claims out of range.
 Error issue_token(const Crypto &c, const IssuerKey &key, const Claims &claims, char *text, size_t capacity);
 
+// LogLevel is how important a line of a log is: debug is about single messages.
+enum class LogLevel : uint8_t { debug, info, warning };
+
+// Log gets lines of text, without line feed, in functions of the client: it must not call the client. A null
+// function means no log.
+struct Log {
+  void *context = nullptr;
+  void (*write)(void *context, LogLevel level, const char *text) = nullptr;
+};
+
 struct ClientConfig {
-  Crypto crypto;             // such as library_crypto()
-  uint8_t offered = 0;       // suites that the client offers, bit i for suite i; 0: all but none
-  uint64_t timeout = 0;      // ns without a datagram that end a session; 0: 15 s; at least 2 s
-  uint16_t bindings = 8;     // RPCs that can be bound, 1 to 256
-  uint8_t handlers = 0;      // RPCs of the program that the server can call, at most 32
-  size_t event_bytes = 0;    // memory of events; 0: 18,944 bytes, the minimum
+  Log log;                // each event when it is polled, attempts to connect, and datagrams that are dropped
+  Crypto crypto;          // such as library_crypto()
+  uint8_t offered = 0;    // suites that the client offers, bit i for suite i; 0: all but none
+  uint64_t timeout = 0;   // ns without a datagram that end a session; 0: 15 s; at least 2 s
+  uint16_t bindings = 8;  // RPCs that can be bound, 1 to 256
+  uint8_t handlers = 0;   // RPCs of the program that the server can call, at most 32
+  size_t event_bytes = 0; // memory of events; 0: 18,944 bytes, the minimum
   size_t datagram_bytes = 0; // memory of calls and messages that wait for a datagram; 0: 3,072, the minimum
   // Maximum size of the reliable data that waits to be sent or acknowledged, in bytes, 32 KiB to 64
   // MiB. Each message counts with 1 or 2 bytes more. If there is no room, the functions that send
@@ -169,6 +180,17 @@ enum class EventType : uint8_t {
                   // and the clock follow
 };
 
+// Statuses of the events world, handover, answer and stream_done, as Event::status has them.
+enum class WorldStatus : uint8_t { received, refused, ended, partial };
+enum class HandoverStatus : uint8_t { begins, switched, stays };
+enum class AnswerStatus : uint8_t { answered = 2, refused, unhandled, none };
+enum class StreamStatus : uint8_t { read, stopped, unread };
+
+// text returns the name of a type of events, status_text the description of a status in English, which is
+// empty if the type has none. They are never null.
+const char *text(EventType t);
+const char *status_text(EventType t, uint8_t status);
+
 struct Event {
   EventType type = EventType::quality;
   Reason reason = Reason::none;
@@ -182,6 +204,10 @@ struct Event {
   const Frame *frame = nullptr; // server_call: the arguments
   Bytes data;
 };
+
+// describe writes what an event says, in English: its type, number, status, reason and text. It writes at
+// most capacity bytes with a final zero, and returns the number of characters.
+size_t describe(const Event &e, char *to, size_t capacity);
 
 // Stats are counts since create, and the current round-trip times and datagram size.
 struct Stats {
@@ -274,7 +300,8 @@ public:
   // poll_event returns the next event and reports whether there was one.
   bool poll_event(Event *e);
 
-  // call encodes and sends one call of an RPC. Error::closed: the RPC is not bound now.
+  // call encodes and sends one call of an RPC. Error::unbound: the RPC is not bound yet.
+  // Error::closed: there is no session.
   // Error::full: ClientConfig::datagram_bytes wait for a datagram. Error::backlog, for a reliable
   // RPC only: ClientConfig::reliable_queue is full, or 256 reliable messages wait; after a delay
   // the server receives them all at once, and it limits the rate of calls.

@@ -61,7 +61,8 @@ enum {
   UPLINK_AUTHENTICATION = 11, /* a token, a key or a tag is wrong */
   UPLINK_DESYNC = 12,         /* the peer's state differs from this one */
   UPLINK_BACKLOG = 13,        /* too much reliable data waits, see uplink_client_reliable_room */
-  UPLINK_TOO_FAST = 14        /* the client would send more in a second than the server accepts */
+  UPLINK_TOO_FAST = 14,       /* the client would send more in a second than the server accepts */
+  UPLINK_UNBOUND = 15         /* the RPC is not bound in the session yet: wait for UPLINK_BOUND */
 };
 
 /* uplink_error_text returns a description in English. It is never null. */
@@ -247,9 +248,22 @@ UPLINK_API const uplink_crypto *uplink_library_crypto(void);
 
 typedef struct uplink_client uplink_client;
 
+typedef int32_t uplink_log_level;
+enum { UPLINK_LOG_DEBUG = 0, UPLINK_LOG_INFO = 1, UPLINK_LOG_WARNING = 2 };
+
+/* uplink_log gets lines of text, without line feed, in functions of the client: it must not call the client.
+ */
+typedef struct uplink_log {
+  uint32_t struct_size;
+  void *context;
+  void (*write)(void *context, uplink_log_level level, const char *text);
+} uplink_log;
+
 /* Zeros mean the defaults. crypto is required. */
 typedef struct uplink_client_config {
   uint32_t struct_size;
+  const uplink_log *log; /* each event when it is polled, attempts to connect, and datagrams that are dropped;
+                          * it must outlive the client; null: no log */
   const uplink_crypto *crypto; /* for example uplink_library_crypto(); it must outlive the client */
   uint64_t timeout;            /* ns; default 15 s */
   size_t event_bytes;          /* default 18,944 */
@@ -305,6 +319,24 @@ enum {
   UPLINK_TICK_RATE = 22
 };
 
+/* Statuses of UPLINK_WORLD, UPLINK_HANDOVER, UPLINK_ANSWER and UPLINK_STREAM_DONE: see client.hpp. */
+enum {
+  UPLINK_WORLD_RECEIVED = 0,
+  UPLINK_WORLD_REFUSED = 1,
+  UPLINK_WORLD_ENDED = 2,
+  UPLINK_WORLD_PARTIAL = 3,
+  UPLINK_HANDOVER_BEGINS = 0,
+  UPLINK_HANDOVER_SWITCHED = 1,
+  UPLINK_HANDOVER_STAYS = 2,
+  UPLINK_ANSWERED = 2,
+  UPLINK_ANSWER_REFUSED = 3,
+  UPLINK_ANSWER_UNHANDLED = 4,
+  UPLINK_ANSWER_NONE = 5,
+  UPLINK_STREAM_READ = 0,
+  UPLINK_STREAM_STOPPED = 1,
+  UPLINK_STREAM_UNREAD = 2
+};
+
 /* An IP address and a UDP port. IPv4 uses the first 4 bytes of ip. */
 typedef struct uplink_address {
   int32_t family; /* 4 or 6; 0 means the server of uplink_client_connect */
@@ -358,6 +390,11 @@ typedef struct uplink_pace {
 
 /* uplink_reason_text returns a description in English. It is never null. */
 UPLINK_API const char *uplink_reason_text(int32_t reason);
+/* uplink_status_text returns a description of the status of an event, empty if its type has none. */
+UPLINK_API const char *uplink_status_text(uplink_event_type type, int32_t status);
+/* uplink_event_text writes what happened, in English, with a final zero, and returns the length of what fits.
+ */
+UPLINK_API size_t uplink_event_text(const uplink_event *e, char *to, size_t capacity);
 
 UPLINK_API uplink_error uplink_client_create(const uplink_allocator *a, const uplink_client_config *c,
                                              uplink_client **out);

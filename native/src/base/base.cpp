@@ -39,6 +39,8 @@ const char *text(Error e) {
   case Error::too_fast:
     return "the limit of messages of the game is 64 KiB a second with bursts of 128 KiB, each with 64 bytes "
            "more: try again later";
+  case Error::unbound:
+    return "the RPC is not bound in the session yet: wait for the event bound";
   }
   return "unknown error";
 }

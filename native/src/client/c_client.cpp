@@ -70,6 +70,15 @@ bool config_of(const uplink_client_config *from, uplink::ClientConfig *to) {
   uplink_client_config c;
   if (!load(from, &c)) return false;
   if (!crypto_of(c.crypto, &to->crypto)) return false;
+  if (c.log != nullptr) {
+    uplink_log log;
+    if (!load(c.log, &log) || log.write == nullptr) return false;
+    to->log.context = const_cast<uplink_log *>(c.log);
+    to->log.write = [](void *context, uplink::LogLevel level, const char *text) {
+      const auto *l = static_cast<const uplink_log *>(context);
+      l->write(l->context, static_cast<uplink_log_level>(level), text);
+    };
+  }
   to->timeout = c.timeout;
   to->event_bytes = c.event_bytes;
   to->datagram_bytes = c.datagram_bytes;
@@ -93,6 +102,25 @@ bool config_of(const uplink_bind_config *from, uplink::BindConfig *to) {
 }
 
 } // namespace
+
+const char *uplink_status_text(uplink_event_type type, int32_t status) {
+  return uplink::status_text(static_cast<uplink::EventType>(type < 0 || type > 255 ? 255 : type),
+                             static_cast<uint8_t>(status < 0 || status > 255 ? 255 : status));
+}
+
+size_t uplink_event_text(const uplink_event *from, char *to, size_t capacity) {
+  uplink_event e;
+  uplink::Event own;
+  if (!load(from, &e)) return 0;
+  own.type = static_cast<uplink::EventType>(e.type);
+  own.reason = static_cast<uplink::Reason>(e.reason);
+  own.status = static_cast<uint8_t>(e.status);
+  own.rpc = static_cast<uint8_t>(e.rpc);
+  own.world = static_cast<uint8_t>(e.world);
+  own.value = e.value;
+  own.data = {e.data, e.size};
+  return uplink::describe(own, to, capacity);
+}
 
 const char *uplink_reason_text(int32_t reason) {
   return uplink::text(static_cast<uplink::Reason>(reason < 0 || reason > 255 ? 255 : reason));

@@ -62,7 +62,7 @@ Error Core::do_handle(const Schema &s, uint8_t *handler) {
 bool Core::do_poll(Event *e) {
   if (!events_.pop(e)) {
     active_->worlds.step();
-    if (!events_.pop(e)) return active_->worlds.pop(e);
+    if (!events_.pop(e) && !active_->worlds.pop(e)) return false;
   }
   if (e->type == EventType::server_call) {
     Handler &h = handlers_[e->rpc];
@@ -71,6 +71,7 @@ bool Core::do_poll(Event *e) {
     e->data = {};
   }
   for (Link *l = links_; l != nullptr; l = l->next) l->streams.polled(*e);
+  log(*e);
   return true;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/base/text.hpp"
+
 namespace uplink::detail::client {
 namespace {
 
@@ -108,6 +110,59 @@ void Core::emit(EventType type, Reason r, uint64_t value) {
   e.reason = r;
   e.value = value;
   events_.push(e);
+}
+
+void Core::log(LogLevel level, const char *text) const {
+  if (config_.log.write != nullptr) config_.log.write(config_.log.context, level, text);
+}
+
+void Core::log(const Event &e) const {
+  if (config_.log.write == nullptr) return;
+  LogLevel level = LogLevel::info;
+  switch (e.type) {
+  case EventType::message:
+  case EventType::answer:
+  case EventType::quality:
+  case EventType::server_call:
+  case EventType::stream_data:
+  case EventType::world_update:
+  case EventType::tick_message:
+    level = LogLevel::debug;
+    break;
+  case EventType::reconnecting:
+  case EventType::disconnected:
+  case EventType::bind_failed:
+  case EventType::new_socket:
+  case EventType::stream_aborted:
+  case EventType::silent:
+  case EventType::mismatch:
+  case EventType::tick_rate:
+    level = LogLevel::warning;
+    break;
+  case EventType::world:
+    if (e.status == static_cast<uint8_t>(WorldStatus::refused) ||
+        e.status == static_cast<uint8_t>(WorldStatus::partial))
+      level = LogLevel::warning;
+    break;
+  default:
+    break;
+  }
+  char line[max_report + 256];
+  describe(e, line, sizeof(line));
+  log(level, line);
+}
+
+// log_dropped logs how many datagrams were dropped, at most once a second.
+void Core::log_dropped(uint64_t now) {
+  if (dropped_ == dropped_logged_ || now < dropped_at_) return;
+  char line[160];
+  Text t(line, sizeof(line));
+  t.number("datagrams dropped that are damaged, repeated, late, or of no session: ",
+           static_cast<long long>(dropped_ - dropped_logged_));
+  t.end();
+  log(LogLevel::warning, line);
+  dropped_logged_ = dropped_;
+  dropped_at_ = now + second;
 }
 
 Error Core::do_bind(const Schema &s, const BindConfig &c, uint8_t *rpc) {
@@ -243,6 +298,7 @@ void Core::step(uint64_t now) {
   choose(now);
   try_switch(now);
   remove_links();
+  log_dropped(now);
 }
 
 void Core::step(Link &l, uint64_t now) {
@@ -253,6 +309,7 @@ void Core::step(Link &l, uint64_t now) {
     start_at_ = never;
     l.server = server_;
     for (size_t i = 0; i < rpcs_n_; i++) rpcs_[i].reported = 0;
+    log(LogLevel::info, "connecting");
     if (l.session.start(token_, now) != Error::ok) emit(EventType::disconnected, Reason::token_invalid);
   }
   if (l.role == Role::former) part(l, now);

@@ -77,6 +77,9 @@ private:
   void tell_mismatch(uint8_t rpc, Text *text);
   void tell_differences(uint8_t rpc, const BindAnswer &a);
   void tell_refused(const ServerBind &r, const ServerBindAnswer &a);
+  void log(LogLevel level, const char *text) const;
+  void log(const Event &e) const;
+  void log_dropped(uint64_t now);
   void emit(EventType type, Reason r = Reason::none, uint64_t value = 0);
   void deliver(Link &l, uint64_t now);
   size_t next_of(Link &l, Buffer to, uint64_t now);
@@ -174,7 +177,9 @@ private:
   Bucket game_;
   uint64_t bound_ = 0; // number of bindings in all sessions
   uint64_t calls_ = 0, acks_ = 0, server_calls_ = 0, server_calls_dropped_ = 0, dropped_ = 0;
-  Stats past_; // counters of removed links
+  uint64_t dropped_logged_ = 0,
+           dropped_at_ = 0; // dropped_ at the last line of the log, and when the next may follow
+  Stats past_;              // counters of removed links
 };
 
 } // namespace uplink::detail::client

@@ -17,7 +17,9 @@ constexpr size_t max_game_message = 8192, request_header = 6;
 
 Error Core::do_call(uint8_t rpc, const Frame &f, uint64_t now) {
   Link &l = *active_;
-  if (rpc >= rpcs_n_ || !l.is_open() || l.bindings[rpc].phase != Phase::bound) return Error::closed;
+  if (rpc >= rpcs_n_) return Error::invalid;
+  if (!l.is_open()) return Error::closed;
+  if (l.bindings[rpc].phase != Phase::bound) return Error::unbound;
   const BindConfig &c = rpcs_[rpc].config;
   // If the queue is full, the call is not encoded, so the codec loses no frame.
   if (c.reliable ? l.reliable.waiting() >= max_calls_waiting || !l.reliable.has_room(max_body)

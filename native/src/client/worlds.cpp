@@ -238,15 +238,27 @@ void Worlds::accept(Subscription *s, Offered *o) {
   } else if (o->offer.initial == 0 || s->receiver->knows(o->offer.hash)) {
     begin(s, o, {});
   } else {
-    set_phase(s, s->initial.create(allocator_, o->offer.initial) ? Phase::requesting : Phase::refused);
+    const bool room = s->initial.create(allocator_, o->offer.initial);
+    if (!room) explain_error(s, Error::no_memory);
+    set_phase(s, room ? Phase::requesting : Phase::refused);
     s->initial_n = 0;
     s->changed = s->phase == Phase::refused;
     reply(s);
   }
 }
 
+// explain_error lets the report of a refusal tell an error of the client.
+void Worlds::explain_error(Subscription *s, Error e) {
+  Text why(s->report.text, sizeof(s->report.text));
+  why.add("the world cannot begin: ");
+  why.add(text(e));
+  s->report.n = why.end();
+}
+
 void Worlds::begin(Subscription *s, Offered *o, Bytes initial) {
-  set_phase(s, s->receiver->begin(o->offer, initial) == Error::ok ? Phase::subscribed : Phase::refused);
+  const Error e = s->receiver->begin(o->offer, initial);
+  if (e != Error::ok) explain_error(s, e);
+  set_phase(s, e == Error::ok ? Phase::subscribed : Phase::refused);
   s->any = false;
   s->newest = 0;
   s->changed = true;

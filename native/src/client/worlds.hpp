@@ -149,6 +149,7 @@ private:
   bool on_piece(Subscription *s, Bytes piece);
   bool on_tick_message(Subscription *s, Bytes m);
   void accept(Subscription *s, Offered *o);
+  static void explain_error(Subscription *s, Error e);
   void begin(Subscription *s, Offered *o, Bytes initial);
   void set_phase(Subscription *s, Phase p);
   static bool report_due(const Subscription &s);

@@ -11,7 +11,7 @@ using uplink::Error;
 
 namespace {
 
-static_assert(UPLINK_TOO_FAST == static_cast<int>(Error::too_fast), "the errors are those of base.hpp");
+static_assert(UPLINK_UNBOUND == static_cast<int>(Error::unbound), "the errors are those of base.hpp");
 static_assert(UPLINK_BYTES == static_cast<int>(uplink::Kind::bytes), "the kinds are those of codec.hpp");
 static_assert(UPLINK_MAX_CALLS == uplink::max_calls && UPLINK_MAX_ACK == uplink::max_ack, "limits");
 

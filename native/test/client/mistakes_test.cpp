@@ -216,3 +216,62 @@ TEST_CASE("a world that the server does not offer") {
   CHECK(p.text ==
         "the server has not offered a world \"Ball\" within 2 s, nearest \"balls\"; it offers \"balls\"");
 }
+
+TEST_CASE("each event has a description with the texts of its status and reason") {
+  Event e;
+  char text[600];
+  e.type = EventType::world;
+  e.status = static_cast<uint8_t>(WorldStatus::refused);
+  e.world = 2;
+  const std::string why = "the field \"Speed\" is missing\n";
+  e.data = {reinterpret_cast<const uint8_t *>(why.data()), why.size()};
+  const size_t n = describe(e, text, sizeof(text));
+  CHECK(n == std::string(text).size());
+  CHECK(std::string(text) == "world 2: the client refused the offer: the field \"Speed\" is missing?");
+  e = {};
+  e.type = EventType::handover;
+  e.status = static_cast<uint8_t>(HandoverStatus::stays);
+  e.reason = Reason::answers;
+  describe(e, text, sizeof(text));
+  CHECK(std::string(text) == "handover: the client stays at its server: the server answers again");
+  e = {};
+  e.type = EventType::reconnecting;
+  e.reason = Reason::timeout;
+  e.value = 5;
+  describe(e, text, sizeof(text));
+  CHECK(std::string(text) == "reconnecting, wait in ns 5: nothing arrived from the server");
+  CHECK(describe(e, text, 8) == 7);
+  CHECK(std::string(text) == "reconne");
+  for (int type = 0; type <= static_cast<int>(EventType::tick_rate); type++)
+    for (const char c : std::string(uplink::text(static_cast<EventType>(type))))
+      CHECK((c == '_' || (c >= 'a' && c <= 'z')));
+  CHECK(std::string(status_text(static_cast<EventType>(200), 0)).empty());
+  CHECK(std::string(status_text(EventType::answer, 4)) == "not handled by the server");
+  CHECK(std::string(status_text(EventType::answer, 1)).empty());
+}
+
+TEST_CASE("a log gets each event that is polled, and what is dropped") {
+  std::vector<std::string> lines;
+  ClientConfig c;
+  c.log.context = &lines;
+  c.log.write = [](void *context, LogLevel level, const char *line) {
+    static_cast<std::vector<std::string> *>(context)->push_back(std::to_string(static_cast<int>(level)) +
+                                                                " " + line);
+  };
+  uplink_test::World w(0, c);
+  w.connect();
+  w.run(100);
+  const uint8_t stray[40] = {0x12};
+  w.client->receive({stray, sizeof(stray)}, w.now);
+  w.client->receive({stray, sizeof(stray)}, w.now);
+  w.run(100);
+  w.server.silent = true;
+  w.run(20000);
+  const auto has = [&lines](const std::string &line) { return std::count(lines.begin(), lines.end(), line); };
+  CHECK(has("1 connecting") == 1);
+  CHECK(has("1 connected") == 1);
+  CHECK(has("2 datagrams dropped that are damaged, repeated, late, or of no session: 2") == 1);
+  CHECK(has("0 quality") > 1);
+  CHECK(std::any_of(lines.begin(), lines.end(),
+                    [](const std::string &l) { return l.rfind("2 reconnecting, wait in ns ", 0) == 0; }));
+}
