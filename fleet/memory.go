@@ -11,8 +11,8 @@ import (
 	"github.com/uplink-rpc/uplink/token"
 )
 
-// Memory is a [Store] for the servers of one process.
-type Memory struct {
+// memory is the store of NewMemory.
+type memory struct {
 	mu       sync.Mutex
 	used     map[token.ID]Use
 	swept    time.Time
@@ -25,15 +25,15 @@ type Memory struct {
 type watcher struct{ replaced chan Session }
 
 // NewMemory returns an empty store.
-func NewMemory() *Memory {
-	return &Memory{
+func NewMemory() Store {
+	return &memory{
 		used: map[token.ID]Use{}, sessions: map[uint64]Session{}, servers: map[string]Server{},
 		watchers: map[string]map[*watcher]bool{},
 	}
 }
 
 // Use implements [Store].
-func (m *Memory) Use(_ context.Context, u Use) error {
+func (m *memory) Use(_ context.Context, u Use) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now := time.Now(); now.Sub(m.swept) > time.Minute {
@@ -48,7 +48,7 @@ func (m *Memory) Use(_ context.Context, u Use) error {
 }
 
 // Begin implements [Store].
-func (m *Memory) Begin(_ context.Context, s Session) error {
+func (m *memory) Begin(_ context.Context, s Session) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old, ok := m.sessions[s.Client]
@@ -68,7 +68,7 @@ func (m *Memory) Begin(_ context.Context, s Session) error {
 }
 
 // End implements [Store].
-func (m *Memory) End(_ context.Context, s Session) error {
+func (m *memory) End(_ context.Context, s Session) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.sessions[s.Client].Same(s) {
@@ -78,7 +78,7 @@ func (m *Memory) End(_ context.Context, s Session) error {
 }
 
 // Replaced implements [Store].
-func (m *Memory) Replaced(ctx context.Context, server string, f func(Session)) error {
+func (m *memory) Replaced(ctx context.Context, server string, f func(Session)) error {
 	w := &watcher{make(chan Session, 1024)}
 	m.mu.Lock()
 	if m.watchers[server] == nil {
@@ -102,7 +102,7 @@ func (m *Memory) Replaced(ctx context.Context, server string, f func(Session)) e
 }
 
 // Announce implements [Store].
-func (m *Memory) Announce(_ context.Context, s Server) error {
+func (m *memory) Announce(_ context.Context, s Server) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
@@ -125,13 +125,13 @@ func (m *Memory) Announce(_ context.Context, s Server) error {
 
 // expire removes servers that have not announced themselves for ServerTTL. The caller holds the
 // lock.
-func (m *Memory) expire() {
+func (m *memory) expire() {
 	now := time.Now()
 	maps.DeleteFunc(m.servers, func(_ string, s Server) bool { return now.Sub(s.Updated) > ServerTTL })
 }
 
 // Withdraw implements [Store].
-func (m *Memory) Withdraw(_ context.Context, name string) error {
+func (m *memory) Withdraw(_ context.Context, name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.servers, name)
@@ -139,7 +139,7 @@ func (m *Memory) Withdraw(_ context.Context, name string) error {
 }
 
 // Servers implements [Store].
-func (m *Memory) Servers(context.Context) ([]Server, error) {
+func (m *memory) Servers(context.Context) ([]Server, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.expire()

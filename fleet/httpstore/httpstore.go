@@ -1,6 +1,6 @@
-// Package httpstore shares the store of a fleet over HTTP: [Handler] serves a store, and [Store] is
-// the client. With it, servers need no library of the database behind the store. "uplink backend"
-// serves a store in memory; the command of module fleet/natsstore serves one in NATS.
+// Package httpstore shares the store of a fleet over HTTP: [Handler] serves a store, and [New]
+// returns a client. With it, servers need no library of the database behind the store. "uplink
+// backend" serves a store in memory; the command of module fleet/natsstore serves one in NATS.
 //
 // Use it within a private network, or behind a proxy with TLS: requests carry a secret.
 package httpstore
@@ -131,9 +131,9 @@ func fail(w http.ResponseWriter, err error) {
 	}
 }
 
-// Store is a [fleet.Store] that a [Handler] serves, or several handlers with the same state. It is
+// store is a fleet.Store that a [Handler] serves, or several handlers with the same state. It is
 // safe for concurrent use.
-type Store struct {
+type store struct {
 	places []place
 	secret string
 	http   *http.Client
@@ -146,8 +146,6 @@ type place struct {
 	name string // url without its password, for errors
 }
 
-var _ fleet.Store = (*Store)(nil)
-
 // idleConns is the number of idle connections kept open. A server makes many calls in parallel when
 // the players of a failed server join it at the same time.
 const idleConns = 64
@@ -156,7 +154,7 @@ const idleConns = 64
 // until one answers, first the one that answered last. Each has an equal share of the time of the
 // call. A nil client selects one with the defaults of package http, but more idle connections. New
 // makes no request.
-func New(addresses, secret string, client *http.Client) *Store {
+func New(addresses, secret string, client *http.Client) fleet.Store {
 	if client == nil {
 		client = &http.Client{}
 		if defaults, ok := http.DefaultTransport.(*http.Transport); ok {
@@ -165,7 +163,7 @@ func New(addresses, secret string, client *http.Client) *Store {
 			client.Transport = own
 		}
 	}
-	s := &Store{secret: secret, http: client}
+	s := &store{secret: secret, http: client}
 	for address := range strings.SplitSeq(addresses, ",") {
 		p := place{strings.TrimSuffix(strings.TrimSpace(address), "/"), "(invalid URL)"}
 		if u, err := url.Parse(p.url); err == nil {
@@ -177,7 +175,7 @@ func New(addresses, secret string, client *http.Client) *Store {
 }
 
 // do calls answer with the successful answer to a request of a place that answers.
-func (s *Store) do(ctx context.Context, method, path string, in any, answer func(*http.Response) error) error {
+func (s *store) do(ctx context.Context, method, path string, in any, answer func(*http.Response) error) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err
@@ -202,7 +200,7 @@ func (s *Store) do(ctx context.Context, method, path string, in any, answer func
 
 // ask sends a request to a place, and reports whether the store answered. The answer begins within
 // a share of the time of ctx.
-func (s *Store) ask(ctx context.Context, shares int, p place, method, path string, body []byte, answer func(*http.Response) error) (answered bool, err error) {
+func (s *store) ask(ctx context.Context, shares int, p place, method, path string, body []byte, answer func(*http.Response) error) (answered bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	begun := func() bool { return true }
@@ -229,7 +227,7 @@ func (s *Store) ask(ctx context.Context, shares int, p place, method, path strin
 var errSilent = errors.New("it does not answer in time")
 
 // send sends a request to a place and returns the successful answer, whose body the caller closes.
-func (s *Store) send(ctx context.Context, p place, method, path string, body []byte) (*http.Response, error) {
+func (s *store) send(ctx context.Context, p place, method, path string, body []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, p.url+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("fleet store %s: no request can be made to it", p.name)
@@ -262,35 +260,35 @@ func (s *Store) send(ctx context.Context, p place, method, path string, body []b
 	}
 }
 
-func (s *Store) post(ctx context.Context, path string, in any) error {
+func (s *store) post(ctx context.Context, path string, in any) error {
 	return s.do(ctx, http.MethodPost, path, in, func(*http.Response) error { return nil })
 }
 
 // Use implements [fleet.Store].
-func (s *Store) Use(ctx context.Context, u fleet.Use) error { return s.post(ctx, "/use", u) }
+func (s *store) Use(ctx context.Context, u fleet.Use) error { return s.post(ctx, "/use", u) }
 
 // Begin implements [fleet.Store].
-func (s *Store) Begin(ctx context.Context, session fleet.Session) error {
+func (s *store) Begin(ctx context.Context, session fleet.Session) error {
 	return s.post(ctx, "/begin", session)
 }
 
 // End implements [fleet.Store].
-func (s *Store) End(ctx context.Context, session fleet.Session) error {
+func (s *store) End(ctx context.Context, session fleet.Session) error {
 	return s.post(ctx, "/end", session)
 }
 
 // Announce implements [fleet.Store].
-func (s *Store) Announce(ctx context.Context, server fleet.Server) error {
+func (s *store) Announce(ctx context.Context, server fleet.Server) error {
 	return s.post(ctx, "/announce", server)
 }
 
 // Withdraw implements [fleet.Store].
-func (s *Store) Withdraw(ctx context.Context, name string) error {
+func (s *store) Withdraw(ctx context.Context, name string) error {
 	return s.post(ctx, "/withdraw", name)
 }
 
 // Servers implements [fleet.Store].
-func (s *Store) Servers(ctx context.Context) (servers []fleet.Server, err error) {
+func (s *store) Servers(ctx context.Context) (servers []fleet.Server, err error) {
 	err = s.do(ctx, http.MethodGet, "/servers", nil, func(res *http.Response) error {
 		return json.NewDecoder(io.LimitReader(res.Body, fleet.MaxServers*maxBody)).Decode(&servers)
 	})
@@ -298,7 +296,7 @@ func (s *Store) Servers(ctx context.Context) (servers []fleet.Server, err error)
 }
 
 // Replaced implements [fleet.Store].
-func (s *Store) Replaced(ctx context.Context, server string, f func(fleet.Session)) error {
+func (s *store) Replaced(ctx context.Context, server string, f func(fleet.Session)) error {
 	err := s.do(ctx, http.MethodGet, "/replaced/"+url.PathEscape(server), nil, func(res *http.Response) error {
 		for d := json.NewDecoder(res.Body); ; {
 			var session fleet.Session

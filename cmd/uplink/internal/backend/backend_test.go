@@ -31,7 +31,7 @@ const gameSecret, fleetSecret = "the game's secret", "the fleet's secret"
 type service struct {
 	*Backend
 	*httptest.Server
-	store *fleet.Memory
+	store fleet.Store
 }
 
 func newService(t *testing.T, keys ...token.IssuerKey) *service {

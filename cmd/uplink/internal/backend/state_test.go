@@ -21,7 +21,7 @@ import (
 
 // failing is a store that fails while err is not nil.
 type failing struct {
-	*fleet.Memory
+	fleet.Store
 	mu  sync.Mutex
 	err error
 }
@@ -39,7 +39,7 @@ func (f *failing) Servers(ctx context.Context) ([]fleet.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.Memory.Servers(ctx)
+	return f.Store.Servers(ctx)
 }
 
 // control is a backend in virtual time, with its log.
@@ -54,7 +54,7 @@ type control struct {
 // newControl starts a backend until the end of a bubble. The caller cancels the context.
 func newControl(ctx context.Context, t *testing.T, keys ...token.IssuerKey) *control {
 	t.Helper()
-	c := &control{t: t, store: &failing{Memory: fleet.NewMemory()}, stops: map[string]context.CancelFunc{}}
+	c := &control{t: t, store: &failing{Store: fleet.NewMemory()}, stops: map[string]context.CancelFunc{}}
 	var err error
 	c.Backend, err = New(Config{
 		Store: c.store, GameSecret: gameSecret, Lifetime: time.Minute, Log: slog.New(slog.NewTextHandler(&c.log, nil)),
