@@ -176,7 +176,9 @@ func TestPace(t *testing.T) {
 	for _, stale := range []message.Buffered{{Missing: 60000, Late: 3}, {Missing: 1, Late: 2}, {Missing: 0, Late: 3}} {
 		p.report(now, &stale, &total) // it arrives after a newer one
 	}
-	want := Pace{Rate: 0.9 * jitter.Rate(20*ms, 50*ms), Slack: 20 * ms, Target: 50 * ms, Missing: 65537, Late: 3}
+	var pacer jitter.Pacer
+	pacer.Report(0, 20*ms, 50*ms, 0.9)
+	want := Pace{Rate: pacer.Rate(0), Slack: 20 * ms, Target: 50 * ms, Missing: 65537, Late: 3}
 	if got := at(now); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

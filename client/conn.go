@@ -331,7 +331,7 @@ func (c *Conn) Stats() Stats {
 	c.mu.Lock()
 	out := c.stats
 	if c.current != nil {
-		out.Transport = out.Transport.Plus(c.current.own.Stats())
+		out.Transport = endpoint.Sum(out.Transport, c.current.own.Stats())
 	}
 	out.Budget = c.budget.stats()
 	out.RTT = out.Transport.RTT

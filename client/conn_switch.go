@@ -241,7 +241,7 @@ func (c *Conn) spendHellos() int {
 	defer c.mu.Unlock()
 	t := c.stats.Transport
 	if c.current != nil {
-		t = t.Plus(c.current.own.Stats())
+		t = endpoint.Sum(t, c.current.own.Stats())
 	}
 	n := min((t.BytesReceived-min(t.BytesReceived, c.unanswered))/helloBytes, maxHellos)
 	c.unanswered += n * helloBytes
@@ -412,7 +412,7 @@ func (c *Conn) switchTo(next *link, now time.Time) {
 		b.use(next.senders[n], !handedOver)
 	}
 	if before != nil && before.lost == nil {
-		c.stats.Transport = c.stats.Transport.Plus(before.own.Stats())
+		c.stats.Transport = endpoint.Sum(c.stats.Transport, before.own.Stats())
 		c.old = append(c.old, before)
 	}
 	c.mu.Unlock()
@@ -516,7 +516,7 @@ func (c *Conn) end(l *link, err error) {
 	wasOld := slices.Contains(c.old, l)
 	c.old = slices.DeleteFunc(c.old, func(o *link) bool { return o == l })
 	if !wasOld { // otherwise it was counted at the switch
-		c.stats.Transport = c.stats.Transport.Plus(l.own.Stats())
+		c.stats.Transport = endpoint.Sum(c.stats.Transport, l.own.Stats())
 	}
 	l.requests.fail(err)
 	m, next := c.move, c.next

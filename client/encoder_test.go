@@ -189,7 +189,7 @@ func TestLinkStats(t *testing.T) {
 func loopback(t testing.TB, cfg client.Config, bind client.BindConfig) (*ds.Server, *client.Conn, *client.Stream[uplinktest.Move], <-chan uint64) {
 	t.Helper()
 	cfg.Transport.Timeout = time.Minute // for busy machines
-	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Limits: ds.Limits{RateSlack: ds.MaxRateSlack}, Transport: ds.Transport{Timeout: cfg.Transport.Timeout}})
+	srv, err := ds.Listen("127.0.0.1:0", ds.Config{Limits: ds.Limits{RateSlack: 1e6}, Transport: ds.Transport{Timeout: cfg.Transport.Timeout}})
 	uplinktest.Must(t, err)
 	got, done := make(chan uint64, 1), make(chan struct{})
 	for _, rpc := range []string{"Move", "Turn"} {

@@ -259,7 +259,7 @@ func (l *link) regulate(now time.Time) (q Quality, due bool) {
 		}
 		own := l.own.Stats()
 		q = Quality{RTT: own.RTT, PathSize: own.MaxDatagram, Loss: l.loss.step(own.Lost, own.DatagramsReceived-own.Dropped.Total())}
-		t := l.stats.Transport.Plus(own)
+		t := endpoint.Sum(l.stats.Transport, own)
 		elapsed, sent := l.meter.step(now, trafficOf(&t, l.own.Overhead()))
 		reduced := l.budget.level > 0 && l.budget.limit() == l.budget.path
 		l.congestion.step(now, float64(sent.limited)/elapsed.Seconds(), delivery, reduced)

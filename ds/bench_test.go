@@ -48,7 +48,7 @@ func newBench(t testing.TB, cfg Config, f func(*Player, Frame[testCall]), option
 	must(t, err)
 	cfg.Network = network
 	if cfg.Limits.RateSlack == 0 {
-		cfg.Limits.RateSlack = MaxRateSlack // no time passes
+		cfg.Limits.RateSlack = maxRateSlack // no time passes
 	}
 	srv, err := Listen("127.0.0.1:7777", cfg)
 	must(t, err)

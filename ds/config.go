@@ -31,8 +31,8 @@ const (
 	defaultMaxRate    = 250
 )
 
-// MaxRateSlack is the maximum of Config.Limits.RateSlack, which is practically no limit.
-const MaxRateSlack = 1e6
+// maxRateSlack is the maximum of Config.Limits.RateSlack, which is practically no limit.
+const maxRateSlack = 1e6
 
 // Config configures a [Server]. The zero value of each field means its default.
 type Config struct {
@@ -127,7 +127,7 @@ type Limits struct {
 	// headers; default 256 KiB/s, at least 4 KiB/s. On a congested path it is less.
 	StreamRate int
 	// RateSlack is the permitted rate of a player's calls relative to the declared rate of the RPC,
-	// 1 to MaxRateSlack; default 2. Bursts of two seconds at that rate are permitted. Frames above
+	// 1 to 1e6; default 2. Bursts of two seconds at that rate are permitted. Frames above
 	// the limit are dropped and counted as rate_limited, although they are baselines like others;
 	// if one is reliable, its player is disconnected. Payloads are limited in the same way before
 	// they are decoded, and may have at most 10 frames each on average, redundant ones included, or
@@ -228,7 +228,7 @@ func (c Config) withDefaults() (Config, error) {
 		between("Tuning.Ring", c.Tuning.Ring, 2, rpcdelta.MaxRing),
 		between("Tuning.AckHz", c.Tuning.AckHz, 1, 1000),
 		notNegative("Limits.QueueBytes", c.Limits.QueueBytes),
-		between("Limits.RateSlack", c.Limits.RateSlack, 1, MaxRateSlack),
+		between("Limits.RateSlack", c.Limits.RateSlack, 1, maxRateSlack),
 		upTo("Limits.MaxRate", c.Limits.MaxRate, 1000),
 		between("Limits.StreamRate", c.Limits.StreamRate, streams.MinRate, math.MaxInt32),
 		notNegative("Limits.MaxRejected", c.Limits.MaxRejected),

@@ -52,7 +52,7 @@ func newGame(t *testing.T, link simnet.Config, late bool, j ds.JitterBuffer, set
 	network := linkedBy(t, 60*ms, link)
 	g := &game{t: t, repeat: j.Repeat, logs: map[*ds.Player]*gamerLog{}}
 	g.srv = serve(t, network, ds.Config{
-		Poll: true, TickHz: 60, Tuning: ds.Tuning{DeliverLate: late}, Limits: ds.Limits{RateSlack: ds.MaxRateSlack},
+		Poll: true, TickHz: 60, Tuning: ds.Tuning{DeliverLate: late}, Limits: ds.Limits{RateSlack: 1e6},
 		Joined: func(p *ds.Player) { g.logs[p] = &gamerLog{seen: map[uint64]bool{}} },
 		Left:   func(p *ds.Player, _ error) { delete(g.logs, p) },
 	}, append([]setup{handles("Move", g.handle, j)}, setups...)...)

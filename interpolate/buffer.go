@@ -12,11 +12,10 @@ import (
 
 // Errors of [Buffer.Add]. All but ErrInput occur on a lossy link.
 var (
-	// ErrDuplicate reports a snapshot with the time of a stored one.
-	ErrDuplicate = errors.New("interpolate: snapshot is held already")
-	// ErrLate reports a snapshot that is older than all stored ones while there is no space, or
-	// older than the newest by more than Config.Gap.
-	ErrLate = errors.New("interpolate: snapshot is too old")
+	// ErrLate reports a snapshot that is not needed: it has the time of a stored one, it is older
+	// than all stored ones while there is no space, or older than the newest by more than
+	// Config.Gap.
+	ErrLate = errors.New("interpolate: snapshot is not needed")
 	// ErrInput reports an argument that is out of range. The text names it.
 	ErrInput = errors.New("interpolate: bad snapshot")
 )
@@ -44,7 +43,7 @@ type Buffer[T any] struct {
 // Stats counts snapshots.
 type Stats struct {
 	// Added is the number of stored snapshots. Late and Duplicate count snapshots rejected with
-	// ErrLate and ErrDuplicate, Bad those rejected with ErrInput.
+	// ErrLate, Duplicate those with the time of a stored one, and Bad those rejected with ErrInput.
 	Added, Late, Duplicate, Bad uint64
 	// Restarts is the number of times that the playback clock started: at the first snapshot, and
 	// after pauses and jumps.
@@ -91,11 +90,10 @@ func New[T any](adapter Adapter[T], cfg Config) (*Buffer[T], error) {
 // Snapshots may arrive in any order; ids ascend. Objects are copied, but not the memory that they
 // point to.
 //
-// ErrDuplicate and ErrLate report snapshots that are not needed. Their arrival times still adjust
-// the playback clock, except for snapshots older than the newest by more than Config.Gap. An error
-// that wraps ErrInput names the argument that is out of range: more than Config.Objects objects,
-// ids that do not ascend or are not as many as the objects, a time beyond 73 years. The buffer does
-// not change then.
+// ErrLate reports a snapshot that is not needed. Its arrival time still adjusts the playback clock,
+// except for snapshots older than the newest by more than Config.Gap. An error that wraps ErrInput
+// names the argument that is out of range: more than Config.Objects objects, ids that do not ascend
+// or are not as many as the objects, a time beyond 73 years. The buffer does not change then.
 //
 // The third consecutive snapshot that is older than the newest by more than Config.Gap resets the
 // buffer: the server restarted.
@@ -119,7 +117,7 @@ func (b *Buffer[T]) Add(now, server time.Duration, ids []uint32, objects []T) er
 	switch {
 	case found:
 		b.stats.Duplicate++
-		return ErrDuplicate
+		return ErrLate
 	case at == 0 && len(b.spare) == 0:
 		b.stats.Late++
 		return ErrLate

@@ -41,7 +41,7 @@ func TestLateAndTwice(t *testing.T) {
 	for k := range 7 { // the first goes
 		add(t, b, time.Duration(k)*100*ms, still(float64(k)))
 	}
-	if err := b.Add(700*ms, 500*ms, nil, nil); !errors.Is(err, interpolate.ErrDuplicate) {
+	if err := b.Add(700*ms, 500*ms, nil, nil); !errors.Is(err, interpolate.ErrLate) {
 		t.Error(err)
 	}
 	if err := b.Add(700*ms, 0, nil, nil); !errors.Is(err, interpolate.ErrLate) {

@@ -453,7 +453,7 @@ func (b *Buffer[T]) Pop(now time.Duration, v *T) (tick uint64, state State) {
 	for b.playing && b.next <= now {
 		at := b.next
 		tick, state = b.Step(at, v)
-		b.next += time.Duration(float64(b.cfg.Interval) * Rate(b.slack.mean, b.slack.target()) / b.clock.Rate())
+		b.next += time.Duration(float64(b.cfg.Interval) * paced(b.slack.mean, b.slack.target()) / b.clock.Rate())
 		if state != Waiting {
 			return tick, state
 		}

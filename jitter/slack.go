@@ -96,8 +96,8 @@ const (
 	minRate, maxRate = 0.25, 2
 )
 
-// Rate returns the rate of a clock, 1 ± MaxPace, that brings slack to its target.
-func Rate(slack, target time.Duration) float64 {
+// paced returns the rate of a clock, 1 ± MaxPace, that brings slack to its target.
+func paced(slack, target time.Duration) float64 {
 	short := float64(target) - float64(slack)
 	rate := short / float64(settle)
 	switch {
@@ -119,7 +119,7 @@ type Pacer struct {
 // Report records values that the receiver reported from its [Stats]: slack, target, and the rate of
 // its ticks.
 func (p *Pacer) Report(now, slack, target time.Duration, rate float64) {
-	p.reported, p.rate = now, max(minRate, min(rate, maxRate))*Rate(slack, target)
+	p.reported, p.rate = now, max(minRate, min(rate, maxRate))*paced(slack, target)
 }
 
 // Rate returns the rate of the clock. It follows from the last report for two seconds, and is 1

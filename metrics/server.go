@@ -10,20 +10,18 @@ import (
 	"github.com/uplink-rpc/uplink/internal/replication"
 )
 
-// Server collects the statistics of a dedicated server as uplink_ds_*. Register it with a registry
-// of your own. It is safe for concurrent use.
-type Server struct {
+// server collects the statistics of a dedicated server.
+type server struct {
 	shared
 	srv *ds.Server
 
 	kernel atomic.Uint64 // number of drops by the kernel at the last scrape
 }
 
-var _ prometheus.Collector = (*Server)(nil)
-
-// NewServer returns the collector of a server.
-func NewServer(srv *ds.Server) *Server {
-	s := &Server{shared: newShared("uplink_ds_", "delivered", "sent"), srv: srv}
+// NewServer returns the collector of the statistics of a dedicated server, uplink_ds_*. Register it
+// with a registry of your own.
+func NewServer(srv *ds.Server) prometheus.Collector {
+	s := &server{shared: newShared("uplink_ds_", "delivered", "sent"), srv: srv}
 	s.define(serverRPCMetrics(&ds.RPCStats{}), "rpc", "channel")
 	s.define(bufferMetrics(&ds.BufferStats{}), "rpc")
 	s.define(serverWorldMetrics(&replication.Stats{}), "world")
@@ -135,7 +133,7 @@ func serverMetrics(s *ds.Stats) []metric {
 }
 
 // Collect implements [prometheus.Collector].
-func (s *Server) Collect(ch chan<- prometheus.Metric) {
+func (s *server) Collect(ch chan<- prometheus.Metric) {
 	st := s.srv.Stats()
 	for i := range st.RPCs {
 		r := &st.RPCs[i]
@@ -177,7 +175,7 @@ func serverDrops(counts []uint64) drops {
 
 // kernelDrops returns the datagrams that the kernel dropped, on systems that report them. The count
 // never decreases, although the kernel discards the counts of closed sockets.
-func (s *Server) kernelDrops() (n uint64, ok bool) {
+func (s *server) kernelDrops() (n uint64, ok bool) {
 	now, ok := s.srv.KernelDrops()
 	for n = s.kernel.Load(); now > n; n = s.kernel.Load() {
 		if s.kernel.CompareAndSwap(n, now) {

@@ -138,12 +138,12 @@ func (v *Viewer) around(at time.Duration) []time.Duration {
 	return v.Ticks
 }
 
-// Expected returns the server time that a player showed when it made the call whose handler runs at
+// expected returns the server time that a player showed when it made the call whose handler runs at
 // server time now. It is the later of two times, each less Waited and Delay: now minus the mean of
 // RTT and MinRTT, and now minus AckAge. Clients follow the rate of the ticks, so RTT and Waited are
 // multiplied by Rate. A client that delays one of the two measurements gains nothing, because the
 // other one counts.
-func (v Viewer) Expected(now time.Duration) time.Duration {
+func (v Viewer) expected(now time.Duration) time.Duration {
 	rate := cmp.Or(v.Rate, 1)
 	ticks := func(d time.Duration) time.Duration { return time.Duration(rate * float64(d)) }
 	age := ticks((v.RTT + cmp.Or(v.MinRTT, v.RTT)) / 2)
@@ -155,13 +155,13 @@ func (v Viewer) Expected(now time.Duration) time.Duration {
 
 // Seen returns the server time that a player saw when it made the call whose handler runs at server
 // time now. claim is the time that its client claims to have shown, such as
-// interpolate.Sample.Time. If claim differs from v.Expected by more than Config.Tolerance plus
+// interpolate.Sample.Time. If claim differs from v.expected by more than Config.Tolerance plus
 // v.Unsettled, Seen returns the nearest time within this tolerance. So a false claim gains no more
 // than the tolerance. A claim after the newest tick sent to the player, SentAge ago, is replaced by
 // that tick's time, unless that is too early. off is the claim minus the expected time. The
 // returned time is within the history.
 func (h *History[T]) Seen(claim, now time.Duration, v Viewer) (at, off time.Duration) {
-	expected, tolerance := v.Expected(now), h.cfg.Tolerance+v.Unsettled
+	expected, tolerance := v.expected(now), h.cfg.Tolerance+v.Unsettled
 	// A claim may be any number, so the difference could overflow.
 	claim = min(max(claim, expected-time.Hour), expected+time.Hour)
 	off = claim - expected

@@ -104,9 +104,6 @@ type Frame = schema.Frame
 // as passed.
 type RangeError = schema.RangeError
 
-// ErrFrame reports that a frame does not have the shape of its schema.
-var ErrFrame = schema.ErrFrame
-
 // Schema describes the fields of an RPC or of a replicated object. It is immutable and safe for
 // concurrent use.
 //
@@ -116,7 +113,7 @@ var ErrFrame = schema.ErrFrame
 //	func (s *Schema) Components() int     // number of integers of a frame
 //	func (s *Schema) Fingerprint() uint64 // equal at two ends with the same wire format
 //	func (s *Schema) NewFrame() *Frame    // each component 0, each byte string of minimum length
-//	func (s *Schema) Check(f *Frame) error
+//	func (s *Schema) Check(f *Frame) error // of another shape, or a RangeError
 //	func (s *Schema) AppendJSON(dst []byte) ([]byte, error) // as a schema file
 //
 // The following convert the values of field i. Errors are a [*RangeError]; only errors allocate.

@@ -9,9 +9,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/snapshot"
 )
 
-// MaxObjects is the maximum number of objects of a snapshot.
-const MaxObjects = snapshot.MaxObjects
-
 // Reasons for which a payload or an ack is dropped, also by package statesync. All of them occur on
 // a lossy network or under attack: count them.
 var (

@@ -43,7 +43,7 @@ func FuzzOpen(f *testing.F) {
 		f.Add(append([]byte(v.Sealed), 0))
 	}
 	f.Add([]byte{})
-	f.Add(bytes.Repeat([]byte{1}, MaxSealed+1))
+	f.Add(bytes.Repeat([]byte{1}, maxSealed+1))
 	key := Development()
 	issuer := key.Issuer()
 	f.Fuzz(func(t *testing.T, sealed []byte) {

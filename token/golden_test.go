@@ -135,7 +135,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%v: %s", k, k.Secret())
 		}
 	}
-	if sizes["smallest"] != [3]int{minClaims, minSealed, 179} || sizes["largest"] != [3]int{maxClaims, MaxSealed, 778} {
+	if sizes["smallest"] != [3]int{minClaims, minSealed, 179} || sizes["largest"] != [3]int{maxClaims, maxSealed, 778} {
 		t.Errorf("%v", sizes)
 	}
 }

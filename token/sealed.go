@@ -52,8 +52,8 @@ const (
 	sealedMin = minHead + nonceLen + chacha20poly1305.Overhead
 	minSealed = sealedMin + minClaims
 
-	// MaxSealed is the maximum size of the sealed part of a token in bytes.
-	MaxSealed = sealedMin + MaxRoute + maxClaims
+	// maxSealed is the maximum size of the sealed part of a token in bytes.
+	maxSealed = sealedMin + MaxRoute + maxClaims
 )
 
 // ID identifies a token. It is not secret.
@@ -81,8 +81,8 @@ func (k Key) Open(sealed []byte) (Claims, ID, error) {
 	switch {
 	case k.IsZero():
 		return Claims{}, ID{}, ErrNoKey
-	case len(sealed) < minSealed || len(sealed) > MaxSealed:
-		return Claims{}, ID{}, malformed("sealed: %d bytes, want %d to %d", len(sealed), minSealed, MaxSealed)
+	case len(sealed) < minSealed || len(sealed) > maxSealed:
+		return Claims{}, ID{}, malformed("sealed: %d bytes, want %d to %d", len(sealed), minSealed, maxSealed)
 	}
 	head, err := headOf(sealed)
 	if err != nil {

@@ -33,7 +33,7 @@ func TestOpenErrors(t *testing.T) {
 	other[0] = 1
 	bad := valid()
 	bad.Expires = bad.Issued
-	long := make([]byte, MaxSealed+1)
+	long := make([]byte, maxSealed+1)
 	long[0] = version
 	altered := bytes.Clone(sealed)
 	altered[1] ^= 1
@@ -55,7 +55,7 @@ func TestOpenErrors(t *testing.T) {
 		{"nothing", testKey, nil, "malformed token or key: sealed: 0 bytes, want 79 to 528"},
 		{"cut", testKey, sealed[:len(sealed)-1], "malformed token or key: sealed: 78 bytes"},
 		{"grown", testKey, append(bytes.Clone(sealed), 0), ErrWrongKey.Error()},
-		{"the longest", testKey, long[:MaxSealed], ErrWrongKey.Error()},
+		{"the longest", testKey, long[:maxSealed], ErrWrongKey.Error()},
 		{"too long", testKey, long, "malformed token or key: sealed: 529 bytes"},
 		{"version", testKey, other, "malformed token or key: sealed: version 1, want 2: was it issued by another version of uplink?"},
 		{"no claims", testKey, seal(testKey.Issuer(), &Claims{}, new([nonceLen]byte)), "malformed token or key: sealed: 72 bytes"},

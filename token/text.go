@@ -22,7 +22,7 @@ const sumLen = 4
 var (
 	keyText       = textForm{"uplink-ds-key-1.", "a server's key", 64, 64}
 	issuerKeyText = textForm{"uplink-issuer-key-1.", "an issuer's key", 64, 64}
-	tokenText     = textForm{"uplink-token-1.", "a token", tokenHeader + minSealed, tokenHeader + MaxSealed}
+	tokenText     = textForm{"uplink-token-1.", "a token", tokenHeader + minSealed, tokenHeader + maxSealed}
 )
 
 // encoding rejects nonzero unused bits of the last character, so that each body has one text.

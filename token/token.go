@@ -37,7 +37,7 @@ func issue(k IssuerKey, c Claims, nonce *[nonceLen]byte) (Token, error) {
 	if err := c.check(); err != nil {
 		return Token{}, fmt.Errorf("token: issue: claims: %w", err)
 	}
-	body := make([]byte, 0, tokenHeader+MaxSealed)
+	body := make([]byte, 0, tokenHeader+maxSealed)
 	public := k.Public()
 	body = append(body, public[:]...)
 	body = binary.LittleEndian.AppendUint64(body, uint64(c.Expires.UnixMilli()))

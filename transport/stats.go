@@ -31,19 +31,6 @@ type Traffic struct {
 	RTTs RTTHistogram
 }
 
-func (t *Traffic) add(o *Traffic) {
-	t.DatagramsSent += o.DatagramsSent
-	t.BytesSent += o.BytesSent
-	t.DatagramsReceived += o.DatagramsReceived
-	t.BytesReceived += o.BytesReceived
-	t.SendFailed += o.SendFailed
-	t.Lost += o.Lost
-	t.PathMigrations += o.PathMigrations
-	t.SmallPaths += o.SmallPaths
-	t.Dropped = t.Dropped.Plus(o.Dropped)
-	t.RTTs = t.RTTs.Plus(o.RTTs)
-}
-
 // Stats contains the counts of a connection since it was established.
 type Stats struct {
 	Traffic
@@ -63,22 +50,6 @@ type Stats struct {
 	// can delay the answers that are measured, but it can shorten a measurement by at most 20 ms,
 	// and it cannot add measurements.
 	RTT, LastRTT, MinRTT time.Duration
-}
-
-// Plus returns the sums of the counts. The round-trip times and MaxDatagram are those of o, or of s
-// where o has none.
-func (s Stats) Plus(o Stats) Stats {
-	s.add(&o.Traffic)
-	s.ProbesSent += o.ProbesSent
-	s.ProbeBytes += o.ProbeBytes
-	s.LossBursts += o.LossBursts
-	if o.RTT != 0 {
-		s.RTT, s.LastRTT, s.MinRTT = o.RTT, o.LastRTT, o.MinRTT
-	}
-	if o.MaxDatagram != 0 {
-		s.MaxDatagram = o.MaxDatagram
-	}
-	return s
 }
 
 // ListenerStats contains the counts of a listener since it was opened, over all its connections,

@@ -78,20 +78,43 @@ func (c *shardCounters) addTo(t *transport.ListenerStats) {
 
 // addStats adds the counts that a shard publishes.
 func addStats(t, o *transport.ListenerStats) {
-	t.DatagramsReceived += o.DatagramsReceived
-	t.BytesReceived += o.BytesReceived
-	t.Lost += o.Lost
-	t.PathMigrations += o.PathMigrations
-	t.SmallPaths += o.SmallPaths
+	addTraffic(&t.Traffic, &o.Traffic)
 	t.Forwarded += o.Forwarded
 	t.ProtocolErrors += o.ProtocolErrors
 	t.Unacknowledged += o.Unacknowledged
+}
+
+func addTraffic(t, o *transport.Traffic) {
+	t.DatagramsSent += o.DatagramsSent
+	t.BytesSent += o.BytesSent
+	t.DatagramsReceived += o.DatagramsReceived
+	t.BytesReceived += o.BytesReceived
+	t.SendFailed += o.SendFailed
+	t.Lost += o.Lost
+	t.PathMigrations += o.PathMigrations
+	t.SmallPaths += o.SmallPaths
 	if o.Dropped != (transport.Drops{}) { // most batches have none
 		t.Dropped = t.Dropped.Plus(o.Dropped)
 	}
 	if o.RTTs != (transport.RTTHistogram{}) {
 		t.RTTs = t.RTTs.Plus(o.RTTs)
 	}
+}
+
+// Sum returns the sums of the counts of two connections. The round-trip times and MaxDatagram are
+// those of o, or of s where o has none.
+func Sum(s, o transport.Stats) transport.Stats {
+	addTraffic(&s.Traffic, &o.Traffic)
+	s.ProbesSent += o.ProbesSent
+	s.ProbeBytes += o.ProbeBytes
+	s.LossBursts += o.LossBursts
+	if o.RTT != 0 {
+		s.RTT, s.LastRTT, s.MinRTT = o.RTT, o.LastRTT, o.MinRTT
+	}
+	if o.MaxDatagram != 0 {
+		s.MaxDatagram = o.MaxDatagram
+	}
+	return s
 }
 
 // countEnd counts the end of a connection.

@@ -60,7 +60,7 @@ func TestNotify(t *testing.T) {
 }
 
 // down is a store that fails.
-type down struct{ *fleet.Memory }
+type down struct{ fleet.Store }
 
 func (down) Use(context.Context, fleet.Use) error     { return errors.New("down") }
 func (down) End(context.Context, fleet.Session) error { return errors.New("down") }
@@ -93,7 +93,7 @@ func TestUnrecorded(t *testing.T) {
 
 // emptied is a store whose state can be replaced by an empty one, which breaks the watches.
 type emptied struct {
-	*fleet.Memory
+	fleet.Store
 	lost chan struct{}
 }
 
@@ -129,7 +129,7 @@ func TestEmptied(t *testing.T) {
 			t.Errorf("%d sessions are not recorded", n)
 		}
 		synctest.Wait()
-		store.Memory = fleet.NewMemory()
+		store.Store = fleet.NewMemory()
 		store.lost <- struct{}{}
 		time.Sleep(time.Second)
 		for i := range uint64(players) {

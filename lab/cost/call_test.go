@@ -40,7 +40,7 @@ func benchmarkCall(b *testing.B, codec rpcdelta.Codec, alone bool) {
 	server := &timedSocket{spent: make(chan time.Duration, 1), full: make(chan struct{})}
 	left := make(chan struct{})
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{
-		Network: server, Tuning: ds.Tuning{AckHz: 1000}, Limits: ds.Limits{RateSlack: ds.MaxRateSlack}, Transport: ds.Transport{Insecure: true, Suites: unsealed, Timeout: time.Minute},
+		Network: server, Tuning: ds.Tuning{AckHz: 1000}, Limits: ds.Limits{RateSlack: 1e6}, Transport: ds.Transport{Insecure: true, Suites: unsealed, Timeout: time.Minute},
 		Left: func(*ds.Player, error) { close(left) },
 	})
 	uplinktest.Must(b, err)

@@ -39,9 +39,6 @@ func (q *Queue[T]) Pop(now time.Duration) (v T, at time.Duration, ok bool) {
 	return v, at, true
 }
 
-// Len returns the number of values in transit.
-func (q *Queue[T]) Len() int { return q.flying.len() }
-
 // schedule is a queue of values by time, and by insertion among equal times.
 type schedule[T any] struct {
 	heap  []entry[T]

@@ -45,7 +45,7 @@ func TestQueueOrder(t *testing.T) {
 			pop()
 		}
 		now += time.Hour
-		for q.Len() > 0 {
+		for q.flying.len() > 0 {
 			pop()
 		}
 		if flying != 0 {

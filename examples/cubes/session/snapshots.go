@@ -159,7 +159,7 @@ func newPlayback(count int, method interpolate.Method, o Options) (playback, err
 func (p *playback) add(at time.Duration, tick int) error {
 	p.newest, p.fresh = max(p.newest, tick), true
 	err := p.buffer.Add(at, world.TickTime(tick), p.ids, p.cubes)
-	if errors.Is(err, interpolate.ErrLate) || errors.Is(err, interpolate.ErrDuplicate) {
+	if errors.Is(err, interpolate.ErrLate) {
 		return nil
 	}
 	return err

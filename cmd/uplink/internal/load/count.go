@@ -5,6 +5,7 @@ import (
 
 	"github.com/uplink-rpc/uplink/client"
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/meter"
+	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -75,7 +76,7 @@ func (c *Crowd) observe() observation {
 }
 
 func (c *counts) add(st *client.Stats) {
-	c.Link = c.Link.Plus(st.Transport)
+	c.Link = endpoint.Sum(c.Link, st.Transport)
 	for i := range st.RPCs {
 		rpc := &st.RPCs[i]
 		c.Sent.Add(&rpc.Stats)

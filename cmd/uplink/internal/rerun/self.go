@@ -36,7 +36,7 @@ func PlaySelf(ctx context.Context, plan *Plan, o Options) (out Report, err error
 	}
 	c := &comparison{players: map[uint64]map[int][]string{}}
 	srv, err := ds.Listen("127.0.0.1:0", ds.Config{
-		Key: key, Tuning: ds.Tuning{Ring: plan.ring, DeliverLate: plan.late, Priors: plan.priors}, Limits: ds.Limits{RateSlack: ds.MaxRateSlack, MaxRate: 1000},
+		Key: key, Tuning: ds.Tuning{Ring: plan.ring, DeliverLate: plan.late, Priors: plan.priors}, Limits: ds.Limits{RateSlack: 1e6, MaxRate: 1000},
 		MaxPlayers: len(plan.sessions) + 1, OnMessage: func(*ds.Player, []byte) {}, Network: network, Hooks: ds.Hooks{Tap: c},
 	})
 	if err != nil {
