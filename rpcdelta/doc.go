@@ -10,7 +10,10 @@
 //
 // Everything after quantization is integer arithmetic, so the decoded frame always equals the
 // quantized one, and errors do not accumulate. Payloads may be lost, duplicated, delayed and
-// reordered; a payload refers only to frames that the decoder is known to hold.
+// reordered; a payload refers only to frames that the decoder is known to hold. They must arrive
+// unchanged: the transport authenticates them or has a checksum, because a changed payload can
+// decode to other values, and so can frames after it. Payloads that arrive after newer ones are
+// dropped, unless DecoderConfig.DeliverLate is set.
 //
 // The package opens no sockets, reads no clock and starts no goroutines. Packages client and ds
 // carry its payloads over package transport; it can also be used with another transport.

@@ -281,7 +281,7 @@ func NewScratch(s *schema.Schema) *Scratch { return rpcdelta.NewScratch(s) }
 //	Late   bool          // newer frames were delivered before
 type Delivery = rpcdelta.Delivery
 
-// Decoder decodes payloads to frames. Payloads may be lost, duplicated, reordered or forged; the
+// Decoder decodes payloads to frames. Payloads may be lost, duplicated or reordered; the
 // decoder reports those that it drops. Not safe for concurrent use.
 //
 // The caller must drop a payload if another payload arrived earlier whose newest frame is 64 or

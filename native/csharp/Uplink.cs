@@ -103,7 +103,7 @@ namespace Uplink
         internal struct DecoderConfig
         {
             public uint struct_size;
-            public int codec, rpc, ring, peer_ring, reliable;
+            public int codec, rpc, ring, peer_ring, reliable, deliver_late;
             public IntPtr prior;
         }
 
@@ -111,6 +111,7 @@ namespace Uplink
         internal struct NativeCall
         {
             public uint struct_size;
+            public int late;
             public ulong sequence;
             public ulong missed;
             public IntPtr frame;
@@ -476,6 +477,9 @@ namespace Uplink
     {
         public ulong Sequence;
         public ulong Missed;
+
+        /// <summary>Later calls were delivered before; their Missed contains this one.</summary>
+        public bool Late;
         public Frame Frame;
     }
 
@@ -488,9 +492,9 @@ namespace Uplink
         readonly Native.NativeCall[] calls = new Native.NativeCall[MaxCalls];
         readonly FrameView[] views = new FrameView[MaxCalls];
 
-        public RpcDecoder(Schema schema, Codec codec = Codec.Adaptive, int rpc = 0)
+        public RpcDecoder(Schema schema, Codec codec = Codec.Adaptive, int rpc = 0, bool deliverLate = false)
         {
-            var c = new Native.DecoderConfig { struct_size = Layout<Native.DecoderConfig>.Size, codec = (int)codec, rpc = rpc };
+            var c = new Native.DecoderConfig { struct_size = Layout<Native.DecoderConfig>.Size, codec = (int)codec, rpc = rpc, deliver_late = deliverLate ? 1 : 0 };
             IntPtr pointer;
             UplinkException.Check(Native.uplink_decoder_create(IntPtr.Zero, schema, ref c, out pointer), "decoder");
             Created(pointer, schema);
@@ -511,7 +515,7 @@ namespace Uplink
             for (int i = 0; i < n; i++)
             {
                 views[i].Show(calls[i].frame);
-                to[i] = new Call { Sequence = calls[i].sequence, Missed = calls[i].missed, Frame = views[i] };
+                to[i] = new Call { Sequence = calls[i].sequence, Missed = calls[i].missed, Late = calls[i].late != 0, Frame = views[i] };
             }
             return (UplinkError)e;
         }

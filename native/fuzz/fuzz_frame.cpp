@@ -1,5 +1,7 @@
 // Payloads of RPCs. The first byte selects a golden session, the second the number of its payloads
 // that the decoder receives before those of the input.
+#include <cstring>
+
 #include "fuzz/input.hpp"
 
 #include "test/codec/support.hpp"
@@ -40,12 +42,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuzz::Results results;
   if (size < 2) return 0;
   const Calls &session = sessions[data[0] % 3];
-  Decoder *d = nullptr;
+  Decoder *d = nullptr, *late = nullptr;
   fuzz::check(Decoder::create({}, *session.schema, session.config, &d) == Error::ok, "create");
+  DecoderConfig config = session.config;
+  config.deliver_late = true;
+  fuzz::check(Decoder::create({}, *session.schema, config, &late) == Error::ok, "create");
   Call calls[max_calls];
   size_t n = 0;
-  for (size_t i = 0; i < data[1] % (max_history + 1); i++)
+  for (size_t i = 0; i < data[1] % (max_history + 1); i++) {
     (void)d->decode(fuzz::bytes(session.payloads[i]), calls, &n);
+    (void)late->decode(fuzz::bytes(session.payloads[i]), calls, &n);
+  }
   const support::FrameOwner copy = support::frame(*session.schema);
   fuzz::Entries entries(data + 2, size - 2);
   for (Bytes payload; entries.next(&payload);) {
@@ -70,7 +77,21 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t ack[max_ack];
     const size_t size_of_ack = d->ack(ack);
     fuzz::check(size_of_ack > 0 && size_of_ack <= max_ack, "size of an ack");
+
+    // Late calls change nothing else.
+    const Error other = late->decode(payload, calls, &n);
+    fuzz::check(other == e || e == Error::stale, "result with late calls");
+    fuzz::check((other == Error::ok) == (n > 0) && n <= max_calls, "number of late calls");
+    for (size_t i = 0; i < n; i++) {
+      fuzz::check(calls[i].late == (e == Error::stale), "a late call");
+      fuzz::check(copy->set_components(calls[i].frame->components(), session.schema->components()) ==
+                      Error::ok,
+                  "bounds of a late component");
+    }
+    uint8_t same[max_ack];
+    fuzz::check(late->ack(same) == size_of_ack && std::memcmp(same, ack, size_of_ack) == 0, "equal acks");
   }
   Decoder::destroy(d);
+  Decoder::destroy(late);
   return 0;
 }

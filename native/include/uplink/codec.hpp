@@ -1,6 +1,12 @@
 // The codec of RPCs: the caller's Encoder and the receiver's Decoder, for programs with a
 // connection of their own. docs/spec/values.md and frames.md specify it.
 //
+// What it requires of the connection: payloads arrive unchanged or not at all. Each has to be
+// authenticated, or protected by a checksum, because a changed payload can decode to other values, and so
+// can the calls after it. Order, loss and duplicates do not matter, but a payload that arrives after a
+// newer one is dropped, unless DecoderConfig::deliver_late is set. A payload must not arrive after one that
+// is 64 or more calls newer: headers have 7 bits of a call's number.
+//
 // A program describes an RPC by a Schema, sets a Frame to the arguments of a call, and passes it to
 // Encoder::encode. It sends the resulting payload in an unreliable message. The receiver passes
 // payloads to Decoder::decode, and sends the result of Decoder::ack back about ten times a second.
@@ -192,6 +198,9 @@ struct DecoderConfig {
   uint16_t peer_ring = 64; // number of frames that the encoder stores
   bool reliable = false;
   const Prior *prior = nullptr;
+  // Payloads that are up to 64 payloads late are decoded too, if their baseline is known: their calls are
+  // delivered with Call::late. With adaptive it takes the memory of 9 more learned states.
+  bool deliver_late = false;
 };
 
 // Call is one decoded call.
@@ -199,12 +208,14 @@ struct Call {
   uint64_t sequence = 0;        // 0 for the first call of the encoder
   uint64_t missed = 0;          // number of missing calls between the previous delivered call and this one
   const Frame *frame = nullptr; // valid until the next decode
+  bool late = false;            // later calls were delivered before, in which missed contains this one
 };
 
 // max_calls is the maximum number of calls of a payload.
 constexpr size_t max_calls = 16;
 
-// Decoder decodes the calls of one RPC. Lost, duplicated, reordered and forged payloads are safe.
+// Decoder decodes the calls of one RPC, whichever payloads are lost, duplicated or reordered. No payload
+// makes it fail, but one that was changed on its way can decode to wrong values.
 class Decoder {
 public:
   static Error create(const Allocator &a, const Schema &s, const DecoderConfig &c, Decoder **out);

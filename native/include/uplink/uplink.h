@@ -189,11 +189,13 @@ typedef struct uplink_decoder_config {
   int32_t ring;
   int32_t peer_ring;
   int32_t reliable;
+  int32_t deliver_late; /* 0 or 1 */
   const uplink_prior *prior;
 } uplink_decoder_config;
 
 typedef struct uplink_call {
   uint32_t struct_size;
+  int32_t late; /* 0 or 1 */
   uint64_t sequence;
   uint64_t missed;           /* missing calls before this one */
   const uplink_frame *frame; /* valid until the next decode */

@@ -187,6 +187,7 @@ uplink_error uplink_decoder_create(const uplink_allocator *a, const uplink_schem
   uplink::DecoderConfig own;
   *out = nullptr;
   if (!load(c, &from) || !shared_config(from, &own)) return UPLINK_INVALID;
+  own.deliver_late = from.deliver_late != 0;
   uplink::Decoder *d = nullptr;
   Error e = uplink::Decoder::create(of(a), *in(s), own, &d);
   *out = made<uplink_decoder>(d);
@@ -203,7 +204,8 @@ uplink_error uplink_decoder_decode(uplink_decoder *d, const uint8_t *payload, si
   if (*count > 0 && calls->struct_size < sizeof(uplink_call)) return UPLINK_INVALID;
   for (size_t i = 0; i < *count; i++) {
     uplink_call *call = element(calls, i);
-    *call = {calls->struct_size, own[i].sequence, own[i].missed, as<const uplink_frame>(own[i].frame)};
+    *call = {calls->struct_size, own[i].late ? 1 : 0, own[i].sequence, own[i].missed,
+             as<const uplink_frame>(own[i].frame)};
   }
   return code(e);
 }

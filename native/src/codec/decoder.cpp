@@ -1,6 +1,7 @@
 // The receiver of an RPC's frames. docs/spec/frames.md, 7 and 9.
 #include <cstring>
 
+#include "src/codec/checkpoints.hpp"
 #include "src/codec/rle.hpp"
 #include "src/codec/stream.hpp"
 
@@ -9,6 +10,8 @@ namespace uplink {
 using namespace detail;
 
 namespace {
+
+constexpr uint64_t max_late = 64; // payloads by which one that is decoded can be late
 
 struct DecoderImpl final : Decoder {
   enum class Type : uint8_t { delta, reset, keyframe };
@@ -21,7 +24,9 @@ struct DecoderImpl final : Decoder {
   FrameView views[max_calls];
   bool any = false;
   uint64_t newest = 0;
-  uint64_t processed = 0; // bit i is set if payload newest - 1 - i was processed
+  uint64_t processed = 0;  // bit i is set if payload newest - 1 - i was processed
+  uint64_t delivered = 0;  // bit i is set if frame newest - 1 - i was delivered
+  Checkpoints checkpoints; // with DecoderConfig::deliver_late and adaptive
   uint8_t epoch = 0;
   uint64_t first = 0; // first payload processed in the epoch
   uint64_t told = 0;
@@ -32,14 +37,17 @@ struct DecoderImpl final : Decoder {
     Header header;
     uint64_t n = 0;
     Type type = Type::delta;
+    const State *state = nullptr; // which has learned up to the baseline
     size_t count = 1;
     bool repeats = false;
   };
 
   Error classify(Arrival &a);
-  Error check_baseline(const Arrival &a);
+  Error check_baseline(Arrival &a);
   bool decode_frames(Arrival &a, Bytes payload);
   size_t take(const Arrival &a, Call *out);
+  bool is_late(const Arrival &a) const;
+  Error decode_late(Arrival &a, Bytes payload, Call *calls, size_t *n);
 };
 
 } // namespace
@@ -51,8 +59,10 @@ Error Decoder::create(const Allocator &a, const Schema &s, const DecoderConfig &
   d->allocator = a;
   d->config = c;
   const SchemaImpl &schema = detail::impl(s);
-  if (!d->s.create(a, schema, c.codec, c.prior, c.ring, c.peer_ring, c.ring + max_reach) ||
-      !d->decoded.create(a, schema, max_calls)) {
+  const bool late = c.deliver_late && c.codec == Codec::adaptive;
+  if (!d->s.create(a, schema, c.codec, c.prior, c.ring, c.peer_ring,
+                   c.ring + max_reach + (c.deliver_late ? max_late : 0)) ||
+      !d->decoded.create(a, schema, max_calls) || (late && !d->checkpoints.create(a, d->s.model))) {
     destroy(d);
     return Error::no_memory;
   }
@@ -89,12 +99,14 @@ Error Decoder::decode(Bytes payload, Call *calls, size_t *n) {
   if (!parse_header(payload.data, payload.size, &a.header)) return Error::malformed;
   if (a.header.rpc != d.config.rpc) return Error::invalid;
   Error e = d.classify(a);
+  if (e == Error::stale && d.is_late(a)) return d.decode_late(a, payload, calls, n);
   if (e == Error::ok && a.type == DecoderImpl::Type::delta) e = d.check_baseline(a);
   if (e == Error::ok && !d.decode_frames(a, payload)) e = Error::malformed;
   if (e == Error::no_baseline && d.trouble == 0) d.trouble = 1;
   if (e == Error::desync) {
     d.trouble = 2;
     d.s.accepted.clear(); // the learned state is kept
+    d.checkpoints.clear();
   }
   if (e == Error::ok) *n = d.take(a, calls);
   return e;
@@ -122,15 +134,55 @@ Error DecoderImpl::classify(Arrival &a) {
 }
 
 // check_baseline learns the frames that the encoder had learned when it coded the payload.
-Error DecoderImpl::check_baseline(const Arrival &a) {
+Error DecoderImpl::check_baseline(Arrival &a) {
   uint64_t distance = a.header.distance;
   if (!any || distance > a.n || distance > s.reach) return Error::no_baseline;
   uint64_t b = a.n - distance;
   if (b > newest || newest - b >= s.frames.size() || !s.accepted.has(b)) return Error::no_baseline;
   if (s.unlearned > b + 1) return Error::no_baseline;
+  if (s.adaptive && config.deliver_late) checkpoints.save(s, b);
   s.learn_to(b);
-  if (a.header.has_hash && a.header.hash != s.hash_of(b)) return Error::desync;
+  a.state = &s.state;
+  if (a.header.has_hash && a.header.hash != s.hash_of(b, s.state)) return Error::desync;
   return Error::ok;
+}
+
+// is_late reports whether a payload that is not newer than all before can be decoded (F-18).
+bool DecoderImpl::is_late(const Arrival &a) const {
+  return config.deliver_late && !config.reliable && any && a.n < newest && newest - a.n <= max_late &&
+         (a.header.distance != 0 || a.header.epoch == epoch);
+}
+
+// decode_late decodes a payload that is_late. It changes nothing but which frames were delivered.
+Error DecoderImpl::decode_late(Arrival &a, Bytes payload, Call *out, size_t *n) {
+  a.type = a.header.distance != 0 ? Type::delta : Type::keyframe;
+  if (a.type == Type::delta) {
+    const uint64_t distance = a.header.distance;
+    if (distance > a.n || distance > s.reach) return Error::stale;
+    const uint64_t b = a.n - distance;
+    if (b > newest || newest - b >= s.frames.size() || !s.accepted.has(b)) return Error::stale;
+    if (s.adaptive && s.unlearned <= b + 1) {
+      checkpoints.save(s, b);
+      s.learn_to(b);
+      a.state = &s.state;
+    } else if (s.adaptive) {
+      a.state = checkpoints.restore(s, b);
+      if (a.state == nullptr) return Error::stale;
+    }
+    if (a.header.has_hash && a.header.hash != s.hash_of(b, a.state == nullptr ? s.state : *a.state))
+      return Error::stale;
+  }
+  if (!decode_frames(a, payload)) return Error::malformed;
+  for (uint64_t q = a.n + 1 - a.count; q <= a.n; q++) {
+    const uint64_t back = newest - q;
+    if (back == 0 || back > max_late || (delivered >> (back - 1) & 1) != 0) continue;
+    delivered |= UINT64_C(1) << (back - 1);
+    out[*n] = {};
+    out[*n].sequence = q;
+    out[*n].late = true;
+    out[(*n)++].frame = &calls[q - (a.n + 1 - a.count)];
+  }
+  return *n == 0 ? Error::duplicate : Error::ok;
 }
 
 // decode_frames sets the views.
@@ -146,6 +198,7 @@ bool DecoderImpl::decode_frames(Arrival &a, Bytes payload) {
   RangeDecoder in;
   in.begin(payload.data + from, payload.size - from, h.free_bits);
   PayloadPart p = s.part(a.n, h.distance, 1, views);
+  if (a.state != nullptr) p.state = a.state;
   decode_count(p, in);
   if (in.failed() || (h.distance == 0 && p.count > static_cast<uint64_t>(a.n & 0xffff) + 1) ||
       (config.reliable && p.count > 1))
@@ -154,6 +207,7 @@ bool DecoderImpl::decode_frames(Arrival &a, Bytes payload) {
   a.repeats = p.repeats;
   bool repeats = p.repeats;
   p = s.part(a.n, h.distance, a.count, views);
+  if (a.state != nullptr) p.state = a.state;
   p.repeats = repeats;
   return decode_part(p, in);
 }
@@ -166,6 +220,7 @@ size_t DecoderImpl::take(const Arrival &a, Call *out) {
     trouble = 0;
     first = told = n;
     s.reset();
+    checkpoints.clear();
   } else if (a.type == Type::delta && n - a.header.distance + 1 > told) {
     told = n - a.header.distance + 1;
   }
@@ -177,6 +232,7 @@ size_t DecoderImpl::take(const Arrival &a, Call *out) {
   size_t count = 0;
   for (uint64_t q = begin; q <= n; q++) {
     size_t i = static_cast<size_t>(q - oldest);
+    out[count] = {};
     out[count].sequence = q;
     out[count].missed = count == 0 ? q - after : 0;
     out[count++].frame = &calls[i];
@@ -185,11 +241,13 @@ size_t DecoderImpl::take(const Arrival &a, Call *out) {
     s.accept(q, q == n ? a.count : 0, a.repeats);
   }
   if (!any) {
-    processed = 0;
+    processed = delivered = 0;
   } else {
     uint64_t shift = n - newest;
     processed = shift > 64 ? 0 : (shift == 64 ? 0 : processed << shift) | UINT64_C(1) << (shift - 1);
+    delivered = shift > 64 ? 0 : (shift == 64 ? 0 : delivered << shift) | UINT64_C(1) << (shift - 1);
   }
+  for (uint64_t q = begin; q < n; q++) delivered |= UINT64_C(1) << (n - 1 - q);
   for (uint64_t q = begin; !a.repeats && q < n; q++) processed |= UINT64_C(1) << (n - 1 - q);
   newest = n;
   any = true;

@@ -174,7 +174,7 @@ size_t EncoderImpl::code(const Attempt &a, uint8_t *to, size_t capacity, size_t 
   h.epoch = epoch;
   h.distance = a.based ? static_cast<uint16_t>(a.newest - base) : 0;
   h.has_hash = a.hashed;
-  if (a.hashed) h.hash = s.hash_of(base);
+  if (a.hashed) h.hash = s.hash_of(base, s.state);
   if (capacity < max_header) return 0;
   write_header(h, a.newest, to);
   *bare = 0;

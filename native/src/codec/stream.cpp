@@ -40,15 +40,19 @@ void Stream::learn_to(uint64_t sequence) {
   if (empty) return;
   if (newest + 1 > unlearned + frames.size())
     unlearned = newest + 1 - frames.size(); // no older frame is stored
-  for (uint64_t last = sequence < newest ? sequence : newest; unlearned <= last; unlearned++) {
-    uint64_t mask = accepted.below(unlearned);
+  learn(&state, &unlearned, sequence);
+}
+
+void Stream::learn(State *to, uint64_t *from, uint64_t sequence) const {
+  for (uint64_t last = sequence < newest ? sequence : newest; *from <= last; ++*from) {
+    const uint64_t n = *from, mask = accepted.below(n);
     if ((mask & 1) == 0) continue;
     Known known;
     known.ring = const_cast<FrameRing *>(&frames);
-    known.top = unlearned;
+    known.top = n;
     known.mask = mask & ((UINT64_C(1) << (history + 1)) - 1);
-    Last l = lasts[static_cast<size_t>(unlearned) & (lasts.size() - 1)];
-    learn(state, *prior, known, unlearned, l.size, l.repeats);
+    Last l = lasts[static_cast<size_t>(n) & (lasts.size() - 1)];
+    detail::learn(*to, *prior, known, n, l.size, l.repeats);
   }
 }
 
@@ -75,9 +79,9 @@ PayloadPart Stream::part(uint64_t last, uint64_t distance, size_t count, const F
   return p;
 }
 
-uint16_t Stream::hash_of(uint64_t baseline) {
-  uint16_t h = hash(*schema, frames.at(baseline));
-  return adaptive ? static_cast<uint16_t>(h ^ state.hash()) : h;
+uint16_t Stream::hash_of(uint64_t baseline, const State &learned) const {
+  uint16_t h = hash(*schema, const_cast<FrameRing &>(frames).at(baseline));
+  return adaptive ? static_cast<uint16_t>(h ^ learned.hash()) : h;
 }
 
 } // namespace uplink::detail

@@ -42,10 +42,12 @@ struct Stream {
   void accept(uint64_t sequence, size_t size, bool repeats);
   // learn_to learns the accepted frames up to a sequence.
   void learn_to(uint64_t sequence);
+  // learn lets a state, which has learned the accepted frames before *from, learn those up to a sequence.
+  void learn(State *to, uint64_t *from, uint64_t sequence) const;
   // part prepares the coded part of a payload with count frames, whose views are set.
   PayloadPart part(uint64_t last, uint64_t distance, size_t count, const FrameView *views) const;
-  // hash_of returns the hash for a payload with a baseline.
-  uint16_t hash_of(uint64_t baseline);
+  // hash_of returns the hash for a payload with a baseline, up to which a state has learned.
+  uint16_t hash_of(uint64_t baseline, const State &learned) const;
 };
 
 } // namespace uplink::detail
