@@ -82,6 +82,11 @@ func (o *backendOptions) check() error {
 	if err := checkAddress("listen", o.listen); err != nil {
 		return err
 	}
+	if o.store != "" {
+		if err := checkURLs("store", o.store); err != nil {
+			return err
+		}
+	}
 	host, _, _ := net.SplitHostPort(o.listen)
 	ip, err := netip.ParseAddr(host)
 	local := host == "localhost" || err == nil && ip.IsLoopback()

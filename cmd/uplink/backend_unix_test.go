@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/uplink-rpc/uplink/cmd/uplink/internal/backend"
+	"github.com/uplink-rpc/uplink/cmd/uplink/internal/load"
 	"github.com/uplink-rpc/uplink/internal/sample"
 	"github.com/uplink-rpc/uplink/internal/trace"
 	"github.com/uplink-rpc/uplink/internal/uplinktest"
@@ -38,7 +39,7 @@ func TestRotation(t *testing.T) {
 	source := slice(t, sample.Portal2(), 30, nil)
 	older, old, last := keygen(t), keygen(t), keygen(t)
 	service, hangUp := startCommand(t, "backend", "--listen", "127.0.0.1:0", "--key", older+issuerSuffix, "--key", old+issuerSuffix)
-	url := service.await(&service.stderr, `msg=backend url=(\S+)\n`)[1]
+	url := service.await(&service.stderr, `msg=backend url=(\S+) `)[1]
 	server, addr, send := startServer(t, "--fleet", url+"fleet/", "--fleet-name", "eu-1", "--label", "map=dust", "--label", "fleet=eu",
 		"--metrics", "127.0.0.1:0", "--schema", trace.SchemaPath(source.Name), "--key", old, "--key", older)
 	ids := map[string]string{} // of issuer keys
@@ -114,4 +115,47 @@ func TestRotation(t *testing.T) {
 	<-server.done
 	hangUp(syscall.SIGTERM)
 	<-service.done
+}
+
+// TestBotsOfBackend plays with bots that get their servers from a backend while one of two servers
+// drains: they are handed over, and none reconnects.
+func TestBotsOfBackend(t *testing.T) {
+	source := slice(t, sample.Portal2(), 30, nil)
+	service, endBackend := startCommand(t, "backend", "--listen", "127.0.0.1:0")
+	url := service.await(&service.stderr, `msg=backend url=(\S+) `)[1]
+	args := []string{"--fleet", url + "fleet/", "--schema", trace.SchemaPath(source.Name), "--fleet-name"}
+	first, _, endFirst := startServer(t, append(args, "eu-1")...)
+	second, _, endSecond := startServer(t, append(args, "eu-2")...)
+	uplinktest.Await(t, "both servers in the directory", func() bool {
+		return strings.Count(read(t, http.MethodGet, url+"servers", ""), `"name"`) == 2
+	}, nil)
+	bots := start(t, "bots", "--backend", url, "--players", "8", "--rate", "20", "--ramp", "100ms", "--json", source.Name)
+	uplinktest.Await(t, "all bots play", func() bool {
+		return strings.Count(first.stderr.String()+second.stderr.String(), "msg=\"rpc bound\"") >= 8
+	}, nil)
+	moved := strings.Count(first.stderr.String(), "msg=\"rpc bound\"")
+	endFirst(syscall.SIGTERM)
+	<-first.done
+	uplinktest.Await(t, "they play on the other server", func() bool { return strings.Count(second.stderr.String(), "msg=\"rpc bound\"") >= 8 }, nil)
+	bots.interrupt()
+	<-bots.done
+	var report load.Report
+	must(t, json.Unmarshal([]byte(bots.stdout.String()), &report))
+	if p := report.Players; p.Handovers != uint64(moved) || p.Reconnections != 0 || p.Connected != 8 {
+		t.Errorf("%d players were handed over: %+v", moved, p)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"--backend " + url + " --to 127.0.0.1:1", "--to: --backend chooses servers"},
+		{"--backend ftp://127.0.0.1/", "--backend \"ftp://127.0.0.1/\": want a URL"},
+		{"--game-secret secret", "--game-secret: it needs --backend"},
+	} {
+		if code, _, stderr := uplink(t, append(strings.Fields("bots "+c.args), source.Name)...); code != 2 || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: code %d, %s", c.args, code, stderr)
+		}
+	}
+	endSecond(syscall.SIGTERM)
+	<-second.done
+	endBackend(syscall.SIGTERM)
+	<-service.done
+	http.DefaultClient.CloseIdleConnections()
 }

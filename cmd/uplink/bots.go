@@ -18,6 +18,7 @@ type botsOptions struct {
 	load.Options
 	sealing            sealing
 	schema, codec, key string
+	backend, secret    string
 	json               bool
 }
 
@@ -30,24 +31,36 @@ func newBotsCommand() *cobra.Command {
 their calls are spread over the period. bots reports delivery, RTT, and how late the bots themselves were: if they were
 late, the machine that runs the bots is the limit, not the server.
 
-The report covers the time after all bots have connected. Bots that lose their connection reconnect, and are counted.`,
+With --backend, each bot gets its server and token from a backend, as the clients of a game do, and another one when its
+server does not answer.
+
+The report covers the time after all bots have connected. Bots that lose their connection reconnect, and are counted,
+and so are handovers to other servers.`,
 		Example: `  uplink bots --to 127.0.0.1:7777 --players 500 --for 30s portal2_coop_60hz.csv.gz
   uplink bots --to 203.0.113.7:7777 --key ds.key.issuer --rebind-every 30s portal2_coop_60hz.csv.gz
+  uplink bots --backend http://127.0.0.1:8080/ --players 300 --for 1m portal2_coop_60hz.csv.gz
   uplink bots --to 127.0.0.1:7777 --players 100 --loss 5% --burst 3 --rtt 80ms --for 1h --json moves.csv`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if o.Codec, err = codecFlag(o.codec); err != nil {
 				return err
 			}
-			if err := cmp.Or(checkServer("to", o.To), checkPreset(&o.Preset, o.Codec), o.sealing.check(), o.Validate()); err != nil {
+			if err := cmp.Or(o.checkBackend(cmd), checkServer("to", o.To), checkPreset(&o.Preset, o.Codec), o.sealing.check(), o.Validate()); err != nil {
 				return usageError{err}
 			}
 			o.Suites, o.Insecure = o.sealing.suites(), o.sealing.insecure
 			if o.KeyLog, err = openKeyLog(cmd); err != nil {
 				return err
 			}
+			log := (&logging{}).logger(cmd.ErrOrStderr())
+			if o.backend != "" {
+				secret, err := readSecret("game-secret", o.secret, log)
+				if err != nil {
+					return err
+				}
+				o.Assign = load.Backend(o.backend, secret)
+			}
 			if o.key != "" {
-				log := (&logging{}).logger(cmd.ErrOrStderr())
 				if o.Issuer, err = loadIssuerKey(o.key, log); err != nil {
 					return err
 				}
@@ -62,6 +75,8 @@ The report covers the time after all bots have connected. Bots that lose their c
 	f.DurationVar(&o.Ramp, "ramp", 5*time.Second, "time over which the players connect")
 	f.DurationVar(&o.For, "for", 0, "how long to play after all have connected; 0s: until Ctrl-C")
 	f.DurationVar(&o.Wait, "wait", 3*time.Second, "how long each waits for the server's answer")
+	f.StringVar(&o.backend, "backend", "", "URL of uplink backend, which chooses a server for each player, also when one does not answer; instead of --to and --key")
+	f.StringVar(&o.secret, "game-secret", "", "file with the secret for --backend")
 	f.StringVar(&o.key, "key", "", "file with the issuer key; issues a token for each bot")
 	f.StringVar(&o.Route, "route", "", "route id of the server behind a proxy, in the tokens of --key")
 	f.DurationVar(&o.RebindEvery, "rebind-every", 0, "interval at which each player rebinds to another socket; 0s: never")
@@ -76,6 +91,22 @@ The report covers the time after all bots have connected. Bots that lose their c
 	return c
 }
 
+// checkBackend returns an error unless --backend is a URL and excludes the flags of a server.
+func (o *botsOptions) checkBackend(cmd *cobra.Command) error {
+	if o.backend == "" {
+		if o.secret != "" {
+			return errors.New("--game-secret: it needs --backend")
+		}
+		return nil
+	}
+	for _, name := range []string{"to", "key", "route"} {
+		if cmd.Flags().Changed(name) {
+			return fmt.Errorf("--%s: --backend chooses servers and issues tokens; leave one of them out", name)
+		}
+	}
+	return checkURLs("backend", o.backend)
+}
+
 func runBots(cmd *cobra.Command, paths []string, o *botsOptions) error {
 	traces, err := loadTraces(paths, o.schema)
 	if err != nil {
@@ -85,6 +116,9 @@ func runBots(cmd *cobra.Command, paths []string, o *botsOptions) error {
 	report, err := load.Run(cmd.Context(), traces, o.Options, func(p load.Progress) { line.show(p.String()) })
 	line.clear()
 	if report == nil {
+		if o.backend != "" {
+			return hintFor(err)
+		}
 		return dialHint(err, o.To)
 	}
 	if o.json {

@@ -33,6 +33,8 @@ import (
 
 type dsOptions struct {
 	listen, record         string
+	recordMax              byteSize
+	recordKeep             int
 	metrics, httpToken     string
 	keys                   []string
 	route, relayKey        string
@@ -119,6 +121,9 @@ players and capacity as labels, gets the public address that tokens name, and as
 	f.StringArrayVar(&o.priors, priorFlag, nil, "prior from uplink train that clients may use; may be repeated")
 	f.BoolVar(&o.world, "world", false, "serve a demo world with areas, server calls, reliable messages and streams, for clients in any language")
 	f.StringVar(&o.record, "record", "", "write each frame to this .csv or .csv.gz file, and its schema to NAME.schema.json")
+	o.recordMax = 256 << 20
+	f.Var(&o.recordMax, "record-max", "maximum size of a file of --record; then the next one starts: out.csv.gz, out.1.csv.gz ...")
+	f.IntVar(&o.recordKeep, "record-keep", 4, "number of files of --record kept; the oldest is removed")
 	f.Float64Var(&o.ackHz, "ack-hz", ds.DefaultAckHz, "acks per second and player")
 	f.IntVar(&o.ring, "ring", rpcdelta.DefaultRing, "ring size per RPC and player, in frames")
 	f.IntVar(&o.maxPlayers, "max-players", endpoint.DefaultMaxConns, "maximum number of players")
@@ -153,6 +158,10 @@ func (o *dsOptions) check() error {
 	switch {
 	case len(o.keys) > 0 && len(o.addrs) == 0 && !o.agones.on && isEverywhere(o.listen):
 		return fmt.Errorf("--listen %s: these are all addresses of the machine, but tokens name the one that clients dial; set it with --addr", o.listen)
+	case o.recordMax < 64<<10:
+		return fmt.Errorf("--record-max %v: want at least 64KB", &o.recordMax)
+	case o.recordKeep < 1:
+		return fmt.Errorf("--record-keep %d: want 1 or more", o.recordKeep)
 	case o.maxPlayers < 1:
 		return fmt.Errorf("--max-players %d: want 1 or more", o.maxPlayers)
 	case o.shards < 1 || o.shards > endpoint.MaxShards():
@@ -227,7 +236,7 @@ func runDS(cmd *cobra.Command, o *dsOptions) (err error) {
 	var captured *capture.Writer
 	defer func() { err = errors.Join(err, endCapture(captured, log)) }()
 	defer func() { err = errors.Join(err, srv.Close()) }()
-	rec := &recorder{log: log}
+	rec := &recorder{log: log, max: o.recordMax, keep: o.recordKeep}
 	defer func() { err = errors.Join(err, rec.close()) }()
 	delays := metrics.NewHandling(o.debug)
 	var load *dsreport.Reporter
@@ -310,7 +319,7 @@ func (o *dsOptions) handler(
 func (o *dsOptions) web(srv *ds.Server, delays *metrics.Handling, rec *recorder, tap *lateTap, log *slog.Logger) webserver.Config {
 	c := webserver.Config{
 		Addr: o.metrics, Token: o.httpToken, Log: log, Collectors: []prometheus.Collector{metrics.NewServer(srv), delays}, Source: srv,
-		Dashboard: dashboard.Config{Title: srv.Addr().String(), Hint: o.hint(srv)}, Labels: o.fleet.labels,
+		Dashboard: dashboard.Config{Title: srv.Addr().String(), Hint: o.hint(srv)}, Labels: o.fleet.metricLabels(),
 		Ready: func() error { return ready(srv) },
 	}
 	if o.record != "" {

@@ -284,3 +284,41 @@ func TestKill(t *testing.T) {
 		})
 	}
 }
+
+// TestRecordRotates records more than fits into a file: the newest two files are left, and each can
+// be read.
+func TestRecordRotates(t *testing.T) {
+	s := sample.Portal2().Schema
+	path := filepath.Join(t.TempDir(), "moves.csv")
+	var log bytes.Buffer
+	r := &recorder{schema: s, log: slog.New(slog.NewTextHandler(&log, nil)), max: 20_000, keep: 2}
+	must(t, r.create(path, false))
+	for range 4 {
+		for range 1000 {
+			r.row(s.NewFrame(), "1", "2", "0", "0.5")
+		}
+		r.mu.Lock()
+		r.flush()
+		r.rotate()
+		r.mu.Unlock()
+	}
+	must(t, r.close())
+	for number, want := range map[int]int{0: -1, 1: -1, 2: -1, 3: 1000, 4: 0} {
+		data, err := os.ReadFile(r.file(number))
+		if want < 0 {
+			if !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s is left: %v", r.file(number), err)
+			}
+			continue
+		}
+		must(t, err)
+		if rows, err := readable(data, r.file(number), s); rows != want || !errors.Is(err, io.EOF) {
+			t.Errorf("%s: %d rows, %v", r.file(number), rows, err)
+		}
+		_, err = os.Stat(trace.SchemaPath(r.file(number)))
+		must(t, err)
+	}
+	if name := filepath.Base(r.file(4)); name != "moves.4.csv" {
+		t.Errorf("the name is %s", name)
+	}
+}

@@ -25,7 +25,10 @@ type Bot struct {
 	phase time.Duration // offset of its turns within the period
 	since time.Time     // time at which it joined
 	ended atomic.Pointer[error]
-	seen  seen // used by observe
+	// handovers counts those that completed, and current is Conn as soon as it exists.
+	handovers atomic.Uint64
+	current   atomic.Pointer[client.Conn]
+	seen      seen // used by observe
 }
 
 // Err returns the error that ended the bot, or nil.

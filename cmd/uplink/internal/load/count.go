@@ -24,6 +24,7 @@ type observation struct {
 // counts contains the counters that only grow during a run.
 type counts struct {
 	Reconnections, Rebinds uint64
+	Handovers              uint64
 	Sent                   rpcdelta.Stats
 	Bytes                  uint64 // bytes of payloads
 	Fates                  rpcdelta.DeliveryStats
@@ -57,7 +58,9 @@ func (c *Crowd) observe() observation {
 			}
 			b.seen.session = id
 		}
-		o.Reconnections += b.seen.again
+		handovers := min(b.handovers.Load(), b.seen.again) // each begins a session
+		o.Handovers += handovers
+		o.Reconnections += b.seen.again - handovers
 		o.add(&st)
 		trips := st.Transport.RTTs.Count()
 		if trips != b.seen.trips {

@@ -104,27 +104,31 @@ func (r *replay) connect(ctx context.Context, i int) (*Bot, error) {
 	silence := fmt.Errorf("%w %v (--wait)", ErrSilence, r.options.Wait)
 	ctx, cancel := context.WithTimeoutCause(ctx, r.options.Wait, silence)
 	defer cancel()
-	cfg, err := r.client(i)
+	b := new(Bot)
+	addr, cfg, err := r.client(ctx, i, b)
 	if err != nil {
 		return nil, err
 	}
-	conn, stream, err := Bind(ctx, r.options.To, cfg, t)
+	conn, stream, err := Bind(ctx, addr, cfg, t)
 	if err != nil {
 		return nil, err
 	}
+	b.current.Store(conn)
 	if r.options.Joined != nil {
 		if err := r.options.Joined(ctx, conn); err != nil {
 			return nil, errors.Join(err, conn.Close())
 		}
 	}
 	row := i * len(t.Frames) / r.options.Players
-	return &Bot{Conn: conn, Close: conn.Close, Turn: func() error {
+	b.Conn, b.Close = conn, conn.Close
+	b.Turn = func() error {
 		_, err := stream.Send(t.At(row))
 		if row++; err != nil {
 			err = fmt.Errorf("%s: row %d: %w", t.Name, (row-1)%len(t.Frames)+1, err)
 		}
 		return err
-	}}, nil
+	}
+	return b, nil
 }
 
 // Until returns a context that ends after d, or with ctx if d is 0.
@@ -184,6 +188,9 @@ type Options struct {
 	// Issuer issues the bots' tokens. With the zero key, bots have no tokens.
 	Issuer token.IssuerKey
 	Route  string // route id of tokens that Issuer issues
+	// Assign, if set, gets server and token of a client instead, as from a game's backend. avoid
+	// are addresses of servers that do not answer.
+	Assign func(ctx context.Context, client uint64, avoid []string) (addr string, t token.Token, err error)
 	// Others are further servers that these tokens permit.
 	Others []netip.AddrPort
 	// Joined, if set, is called with each bot's connection when its RPC is bound.
@@ -214,15 +221,31 @@ func (o *Options) Validate() error {
 	return o.Link.Validate()
 }
 
-// client returns the configuration and the identity of bot i.
-func (r *replay) client(i int) (client.Config, error) {
+// client returns the server, the configuration and the identity of bot i.
+func (r *replay) client(ctx context.Context, i int, b *Bot) (addr string, c client.Config, err error) {
 	o := &r.options
-	c := client.Config{
+	c = client.Config{
+		OnEvent: func(e client.Event) {
+			if e.Handover == client.HandoverCompleted {
+				b.handovers.Add(1)
+			}
+		},
 		Transport: client.Transport{KeyLog: o.KeyLog, Suites: o.Suites, Insecure: o.Insecure, BindTimeout: o.Wait},
 		Network:   r.network, Tuning: client.Tuning{Codec: o.Codec, Redundancy: o.Redundancy}, Preset: o.Preset,
 	}
+	if o.Assign != nil {
+		c.Assign = func(ctx context.Context) (string, token.Token, error) {
+			var avoid []string
+			if conn := b.current.Load(); conn != nil {
+				avoid = append(avoid, conn.Server())
+			}
+			return o.Assign(ctx, r.firstID+uint64(i), avoid)
+		}
+		addr, c.Token, err = c.Assign(ctx)
+		return addr, c, err
+	}
 	if o.Issuer.IsZero() {
-		return c, nil
+		return o.To, c, nil
 	}
 	c.Renew = func(context.Context) (token.Token, error) {
 		server, err := Resolve(o.To)
@@ -231,9 +254,8 @@ func (r *replay) client(i int) (client.Config, error) {
 		}
 		return Issue(o.Issuer, r.firstID+uint64(i), o.Route, append([]netip.AddrPort{server}, o.Others...)...)
 	}
-	var err error
-	c.Token, err = c.Renew(context.Background())
-	return c, err
+	c.Token, err = c.Renew(ctx)
+	return o.To, c, err
 }
 
 // Resolve returns the address of a server in the form that tokens contain.

@@ -27,14 +27,15 @@ type Report struct {
 	CPU      CPUUse        `json:"cpu"`
 }
 
-// PlayerCounts counts players. Asked, Reconnections and Rebinds cover the run, the other fields its
-// end.
+// PlayerCounts counts players. Asked, Handovers, Reconnections and Rebinds cover the run, the other
+// fields its end.
 type PlayerCounts struct {
 	Asked         int    `json:"asked"`
 	Connected     int    `json:"connected"`
 	Reconnecting  int    `json:"reconnecting"`
-	Failed        int    `json:"failed"` // players who never connected
-	Ended         int    `json:"ended"`  // closed by the server or by an error
+	Failed        int    `json:"failed"`    // players who never connected
+	Ended         int    `json:"ended"`     // closed by the server or by an error
+	Handovers     uint64 `json:"handovers"` // to other servers
 	Reconnections uint64 `json:"reconnections"`
 	Rebinds       uint64 `json:"rebinds"` // number of rebinds of --rebind-every
 }
@@ -96,7 +97,7 @@ func (r *replay) report(begin, end observation) *Report {
 	report := &Report{
 		Players: PlayerCounts{
 			Asked: r.options.Players, Connected: d.connected, Reconnecting: d.joined - d.connected - d.ended,
-			Failed: failed, Ended: d.ended, Reconnections: d.Reconnections, Rebinds: d.Rebinds,
+			Failed: failed, Ended: d.ended, Handovers: d.Handovers, Reconnections: d.Reconnections, Rebinds: d.Rebinds,
 		},
 		Rate: r.options.Rate, Codec: r.options.Codec.String(), Link: link, Seconds: seconds,
 		Frames: FrameCounts{
@@ -133,6 +134,9 @@ func (r *Report) String() string {
 	fmt.Fprintf(&b, "%d of %d players at %g Hz for %.1f s; codec %s; link: %s\n", p.Connected, p.Asked, r.Rate, r.Seconds, r.Codec, r.Link)
 	if p.Failed+p.Ended+p.Reconnecting > 0 || p.Reconnections > 0 {
 		fmt.Fprintf(&b, "players      %d never connected, %d ended, %d reconnecting; %d reconnections\n", p.Failed, p.Ended, p.Reconnecting, p.Reconnections)
+	}
+	if p.Handovers > 0 {
+		fmt.Fprintf(&b, "handovers    %d to other servers\n", p.Handovers)
 	}
 	if p.Rebinds > 0 {
 		fmt.Fprintf(&b, "moves        %d sockets changed\n", p.Rebinds)
