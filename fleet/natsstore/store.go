@@ -55,8 +55,9 @@ type Store struct {
 	js  jetstream.JetStream
 	cfg Config
 
-	cancel context.CancelFunc
-	work   sync.WaitGroup
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
+	missing [bucketCount]bool // buckets that NATS did not have; used only by keep
 
 	mu      sync.Mutex
 	dialed  error   // of the last attempt to connect
@@ -105,9 +106,10 @@ const (
 	notificationTTL = 10 * time.Minute
 	// markerTTL is the time for which the stream stores the expiry of a key.
 	markerTTL = time.Minute
-	// checkInterval is the time between two checks of the buckets. A check of all takes at most
-	// checkTimeout, and so does the creation of one: without a leader, a request gets no answer.
-	checkInterval, checkTimeout = time.Second, 2 * time.Second
+	// checkInterval is the time between two checks of the buckets. A check takes at most
+	// checkTimeout: without a leader, a request gets no answer. Their creation takes at most
+	// createTimeout: the servers of a cluster have to agree on a leader of each.
+	checkInterval, checkTimeout, createTimeout = time.Second, 2 * time.Second, 6 * time.Second
 	// attempts is the maximum number of attempts to change a key that others change concurrently.
 	attempts = 10
 )
@@ -210,22 +212,42 @@ func (s *Store) check(ctx context.Context) (*period, error) {
 	p = &period{listed: make(chan struct{}), directory: map[string]fleet.Server{}}
 	p.ctx, p.end = context.WithCancel(context.Background())
 	p.watch = sync.OnceFunc(func() { s.work.Go(func() { s.watchDirectory(p) }) })
-	for i, b := range buckets {
-		cfg := jetstream.KeyValueConfig{Bucket: s.bucket(i), TTL: b.ttl, Replicas: s.cfg.Replicas, LimitMarkerTTL: markerTTL}
-		try, cancel := context.WithTimeout(ctx, checkTimeout)
-		p.buckets[i], err = s.js.CreateOrUpdateKeyValue(try, cfg)
-		if cancel(); err != nil {
-			return nil, s.explain(i, err)
-		}
-		if born[i].IsZero() {
-			s.cfg.Logger.Info("bucket created", "bucket", cfg.Bucket)
+	for i := range buckets {
+		s.missing[i] = s.missing[i] || born[i].IsZero()
+	}
+	if err := s.open(ctx, p); err != nil {
+		return nil, err
+	}
+	for i := range buckets {
+		if s.missing[i] {
+			s.cfg.Logger.Info("bucket created", "bucket", s.bucket(i))
 			s.mu.Lock()
 			s.created++
 			s.mu.Unlock()
 		}
 	}
+	s.missing = [bucketCount]bool{}
 	p.born, err = s.born(ctx)
 	return p, err
+}
+
+// open opens all buckets at the same time, and creates those that are missing.
+func (s *Store) open(ctx context.Context, p *period) error {
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
+	defer cancel()
+	var opening sync.WaitGroup
+	var failures [bucketCount]error
+	for i, b := range buckets {
+		cfg := jetstream.KeyValueConfig{Bucket: s.bucket(i), TTL: b.ttl, Replicas: s.cfg.Replicas, LimitMarkerTTL: markerTTL}
+		opening.Go(func() {
+			var err error
+			if p.buckets[i], err = s.js.CreateOrUpdateKeyValue(ctx, cfg); err != nil {
+				failures[i] = s.explain(i, err)
+			}
+		})
+	}
+	opening.Wait()
+	return cmp.Or(failures[:]...)
 }
 
 func (s *Store) bucket(i int) string { return s.cfg.Prefix + "-" + buckets[i].name }
@@ -254,7 +276,7 @@ func (s *Store) explain(i int, err error) error {
 	case errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("natsstore: JetStream does not answer at %s: enable it in the configuration of NATS: %w", s.nc.ConnectedUrlRedacted(), err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("natsstore: bucket %s: no answer from NATS within %v, as without a majority of its servers: %w", s.bucket(i), checkTimeout, err)
+		return fmt.Errorf("natsstore: bucket %s: no answer from NATS, as without a majority of its servers: %w", s.bucket(i), err)
 	}
 	return fmt.Errorf("natsstore: bucket %s: %w", s.bucket(i), err)
 }
