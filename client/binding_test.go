@@ -131,7 +131,7 @@ func TestInvalidAckBeforeValidOne(t *testing.T) {
 	_, err = dec.Decode(payload)
 	noError(t, err)
 	unbound := rpcdelta.Ack{RPC: 9}
-	if err := c.current.acks(dec.AppendAck(unbound.Append(nil)), time.Now()); err == nil {
+	if err := c.current.acks(dec.AppendAck(unbound.Append(nil))); err == nil {
 		t.Error("the ack of an RPC that is not bound is no error")
 	}
 	if _, info, err := b.at.enc.AppendFrame(nil, b.frame); err != nil || info.Kind != rpcdelta.Delta {

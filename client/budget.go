@@ -165,6 +165,15 @@ type meter struct {
 // Config.Bandwidth applies, and overhead the headers in that part.
 type traffic struct{ sent, received, limited, overhead uint64 }
 
+// without removes bits of the limited traffic, and their part of the headers.
+func (t *traffic) without(bits uint64) {
+	if t.limited > 0 {
+		rest := t.limited - min(bits, t.limited)
+		t.overhead = t.overhead * rest / t.limited
+		t.limited = rest
+	}
+}
+
 // trafficOf returns the traffic of datagrams that have headers of that size.
 func trafficOf(t *transport.Stats, headers uint64) traffic {
 	// The few path size probes at the start of a session are no reason to hold calls back.

@@ -94,4 +94,8 @@ type Quality struct {
 	// server, without the headers of UDP and IP; 0 while that is not known. Paths below 1,200 are
 	// unusual: larger datagrams are sent in parts there. See transport.Stats.MaxDatagram.
 	PathSize int
+	// Rate is the rate in bits/s that congestion permits the client to send, 0 while there is none,
+	// and Queue the delay in the queue of the path to the server. See transport.Stats.
+	Rate  float64
+	Queue time.Duration
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/uplink-rpc/uplink/internal/endpoint"
 	"github.com/uplink-rpc/uplink/internal/message"
 	"github.com/uplink-rpc/uplink/internal/replication"
-	"github.com/uplink-rpc/uplink/internal/rpcdelta"
 	"github.com/uplink-rpc/uplink/internal/streams"
 	"github.com/uplink-rpc/uplink/transport"
 )
@@ -32,7 +31,7 @@ type link struct {
 	// Guarded by Conn.mu:
 	senders    []*sender // by RPC number; elements of a slice that was read never change
 	requests   requests
-	congestion congestion
+	streamBits uint64 // bits of streams until the last window
 	loss       recentLoss
 	leaving    bool  // the server is about to shut down
 	lost       error // why the session ended; nil while it continues
@@ -252,18 +251,20 @@ func (l *link) regulate(now time.Time) (q Quality, due bool) {
 	}
 	if due = now.Sub(l.meter.start) >= rateWindow; due {
 		l.noteSilence(now)
-		var redundancy int
-		var delivery rpcdelta.DeliveryStats
+		redundancy := 0
 		for _, s := range l.senders {
-			redundancy = max(redundancy, s.addDelivery(&delivery))
+			redundancy = max(redundancy, s.inUse())
 		}
 		own := l.own.Stats()
-		q = Quality{RTT: own.RTT, PathSize: own.MaxDatagram, Loss: l.loss.step(own.Lost, own.DatagramsReceived-own.Dropped.Total())}
+		q = Quality{RTT: own.RTT, PathSize: own.MaxDatagram, Rate: own.Rate, Queue: own.Queue, Loss: l.loss.step(own.Lost, own.DatagramsReceived-own.Dropped.Total())}
 		t := endpoint.Sum(l.stats.Transport, own)
 		elapsed, sent := l.meter.step(now, trafficOf(&t, l.own.Overhead()))
-		reduced := l.budget.level > 0 && l.budget.limit() == l.budget.path
-		l.congestion.step(now, float64(sent.limited)/elapsed.Seconds(), delivery, reduced)
-		l.budget.path = l.congestion.limit
+		l.budget.path = own.Rate
+		streamed := 8 * own.StreamBytes
+		if l.budget.limit() == l.budget.path { // streams yield to calls
+			sent.without(streamed - l.streamBits)
+		}
+		l.streamBits = streamed
 		if l.budget.step(elapsed, sent, redundancy) {
 			for _, b := range l.bindings {
 				b.setLimits(l.budget.limits())

@@ -35,7 +35,7 @@ func (l *link) Datagram(_ *endpoint.Conn, b []byte, at time.Time) {
 	case !l.used:
 	case t == message.Acks:
 		l.acksAlone()
-		err = l.acks(body, at)
+		err = l.acks(body)
 	case t == message.Slack:
 		l.acksAlone()
 		err = l.slack(body, at)
@@ -63,7 +63,7 @@ func (l *link) acksAlone() {
 
 // acks applies consecutive acks. After an invalid ack, the acks of other RPCs are still applied. It
 // returns the last error.
-func (l *link) acks(b []byte, at time.Time) (bad error) {
+func (l *link) acks(b []byte) (bad error) {
 	l.count(&l.stats.Acks.Bytes, 1+len(b))
 	for len(b) > 0 {
 		a, rest, err := rpcdelta.ParseAck(b)
@@ -72,12 +72,8 @@ func (l *link) acks(b []byte, at time.Time) (bad error) {
 		}
 		if target := l.sender(int(a.RPC)); target == nil {
 			bad = fmt.Errorf("%w: an ack of an RPC that is not bound", message.ErrMalformed)
-		} else if rtt, err := target.ack(a, at); err != nil {
+		} else if err := target.ack(a); err != nil {
 			bad = err
-		} else if rtt != 0 {
-			l.mu.Lock()
-			l.congestion.delay.Add(rtt)
-			l.mu.Unlock()
 		}
 		b = rest
 	}
@@ -97,7 +93,7 @@ func (l *link) slack(b []byte, now time.Time) error {
 		}
 	}
 	l.count(&l.stats.Acks.Bytes, len(b)-len(acks))
-	return l.acks(acks, now)
+	return l.acks(acks)
 }
 
 // withAcks applies piggybacked acks, and handles the message that follows them. It returns the last
@@ -111,7 +107,7 @@ func (l *link) withAcks(t message.Type, b []byte, now time.Time) error {
 	if t == message.WithSlack {
 		err = l.slack(acks, now)
 	} else {
-		err = l.acks(acks, now)
+		err = l.acks(acks)
 	}
 	t, body, bad := message.Split(msg)
 	if bad == nil {

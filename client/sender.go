@@ -57,16 +57,15 @@ type sender struct {
 	left      bool              // the client has switched to another server
 	enc       *rpcdelta.Encoder // nil until the server has bound the RPC, and after stop
 
-	buf        []byte
-	repairs    []byte    // payload to repeat in the datagram of buf
-	queued     bool      // buf is a reliable payload for which the link had no room
-	heldSince  time.Time // time at which the encoder began to hold frames
-	departures departures
-	pace       pace
+	buf       []byte
+	repairs   []byte    // payload to repeat in the datagram of buf
+	queued    bool      // buf is a reliable payload for which the link had no room
+	heldSince time.Time // time at which the encoder began to hold frames
+	pace      pace
 }
 
 func newSender(b *binding, l *link) *sender {
-	return &sender{binding: b, link: l, request: b.request, departures: newDepartures()}
+	return &sender{binding: b, link: l, request: b.request}
 }
 
 // reusable reports whether another binding can use the number: the server has not bound it, and no
@@ -231,18 +230,14 @@ func (s *sender) stop() {
 	s.enc, s.queued = nil, false
 }
 
-// ack processes an ack that was received at a time. It returns the round-trip time of a payload, or
-// 0 if the ack does not show one. The caller does not hold binding.mu.
-func (s *sender) ack(a rpcdelta.Ack, at time.Time) (rtt time.Duration, err error) {
+// ack processes an ack. The caller does not hold binding.mu.
+func (s *sender) ack(a rpcdelta.Ack) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.enc == nil {
-		return 0, nil
+		return nil
 	}
-	if err := s.enc.Ack(a); err != nil {
-		return 0, err
-	}
-	return s.departures.take(&a, at), nil
+	return s.enc.Ack(a)
 }
 
 // report handles a report about the RPC's jitter buffer. The caller does not hold binding.mu.
@@ -254,16 +249,13 @@ func (s *sender) report(now time.Time, r *message.Buffered) {
 	}
 }
 
-// addDelivery adds the payloads that were sent so far to total, and returns the current redundancy.
-// The caller does not hold binding.mu.
-func (s *sender) addDelivery(total *rpcdelta.DeliveryStats) (redundancy int) {
+// inUse returns the current redundancy. The caller does not hold binding.mu.
+func (s *sender) inUse() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.enc == nil {
 		return 0
 	}
-	delivery := s.enc.DeliveryStats()
-	total.Add(&delivery)
 	return s.enc.Redundancy()
 }
 
@@ -384,9 +376,6 @@ func (s *sender) post(info *rpcdelta.Info) error {
 			s.stats.Reconnecting += uint64(info.Held + 1)
 		}
 		return err
-	}
-	if !s.reliable {
-		s.departures.put(info.Seq, time.Now())
 	}
 	s.countFrames(info.Held + 1)
 	s.stats.Count(info)

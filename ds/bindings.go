@@ -1,6 +1,7 @@
 package ds
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -180,6 +181,20 @@ func (d downlink) Send(b []byte) error {
 	d.bindings.Lock()
 	defer d.bindings.Unlock()
 	return d.Queue(d.bindings.withAcks(b, time.Now()))
+}
+
+// WorldSlowed adds an event and a log record.
+func (d downlink) WorldSlowed(world string, share float64) {
+	e := event{typ: worldRateNormalEvent, player: d.ID(), client: d.ClientID(), text: world}
+	log := d.server.cfg.Logger
+	if share == 1 {
+		log.Info("the path of a player carries all messages of a world again", "world", world, "player", e.player, "client", e.client)
+	} else {
+		e.typ, e.text = worldRateSlowEvent, fmt.Sprintf("%s: %.0f %% of the messages", world, 100*share)
+		log.Warn("the path of a player does not carry all messages of a world", "world", world, "player", e.player, "client", e.client, "share", share,
+			"hint", "lower SendHz, send coarser fields, or divide the world into areas")
+	}
+	d.server.events.add(e)
 }
 
 // AppendProcessed appends the number of processed frames of each of the player's RPCs with

@@ -17,14 +17,16 @@ import (
 // server; see [Server.Events] and Stats.Events.
 type Event struct {
 	// Kind is joined, reconnected, moved, handover, left, refused, bind_refused, call_refused,
-	// world_refused, mismatch, ahead_of_time, panic or tick_rate. reconnected means that a client
+	// world_refused, mismatch, ahead_of_time, panic,
+	// tick_rate or world_rate. reconnected means that a client
 	// joined that one of the last 256 events names.
 	Kind string
 	// Cause is one word. For left, refused and handover, it identifies an error of package
 	// transport or token, such as kicked or token_expired, or the outcome of the handover. For
 	// bind_refused (an RPC of the server), call_refused (an RPC of the client) and world_refused,
-	// it is the reason of the refusal. For mismatch it is rpc, call or world, and for tick_rate off
-	// or normal. It is empty for the other kinds.
+	// it is the reason of the refusal. For mismatch it is rpc, call or world. For tick_rate it is
+	// off or normal. For world_rate it is slow or normal: whether a player's path carries fewer
+	// messages of a world than it has. It is empty for the other kinds.
 	Cause string
 	// At is the time of the event, or of the last one if Count is more than 1.
 	At time.Time
@@ -66,6 +68,8 @@ var eventTypes = func() (all []struct {
 	}
 	add("tick_rate", "off", nil)
 	add("tick_rate", "normal", nil)
+	add("world_rate", "slow", nil)
+	add("world_rate", "normal", nil)
 	for _, c := range [...]struct {
 		cause string
 		err   error
@@ -153,6 +157,8 @@ const (
 	panicEvent
 	tickRateOffEvent
 	tickRateNormalEvent
+	worldRateSlowEvent
+	worldRateNormalEvent
 )
 
 // eventOf returns the type of the events of a kind for an error. If the kind lists no matching

@@ -209,7 +209,7 @@ func TestStreamViolations(t *testing.T) {
 		r := dialRaw(t, network)
 		next := []byte{0, 'x'} // opens stream 0
 		sent := 0
-		r.SetBulk(1<<20, func(b []byte) []byte {
+		r.SetBulk(1<<20, func(b []byte, _ int) []byte {
 			b = append(b, next...)
 			next = append([]byte{1 << 3}, make([]byte, 1000)...)
 			sent += 1000

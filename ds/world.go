@@ -389,8 +389,8 @@ type StateConfig struct {
 	// IP, 1,000 to 1,000,000,000; default 256,000. Unused bandwidth is not saved up.
 	// [StateStream.SetBandwidth] changes it.
 	Bandwidth int
-	// MinBandwidth, if it is not 0, enables rate control: the bandwidth follows the path between
-	// MinBandwidth and Bandwidth. See [StateStream.Bandwidth].
+	// MinBandwidth is the bandwidth to which congestion of the path reduces the stream at most, up
+	// to Bandwidth; 0 means no minimum. See [StateStream.Bandwidth].
 	MinBandwidth int
 	// InputTicks is the number of ticks for which a message repeats inputs that are not acked, up
 	// to [statesync.MaxTicks]; default 16.
@@ -463,11 +463,7 @@ func (s *StateStream) SetBandwidth(bandwidth, least int) error {
 	return nil
 }
 
-// Bandwidth returns the bandwidth that the stream may use now, in bits per second. If
-// StateConfig.MinBandwidth is set, it is an estimate that starts at MinBandwidth. While the stream
-// uses the bandwidth, the estimate repeatedly grows by half, until the round-trip time rises
-// because of a queue, more than a tenth of the messages are lost, or acks are missing. Then it
-// falls. Afterwards it grows per second by a sixteenth of the range from MinBandwidth to Bandwidth.
-// Loss below a tenth is ignored, as it usually comes from a radio link. The server trusts the
-// client's acks: a client with false acks can raise the estimate up to Bandwidth.
+// Bandwidth returns the bandwidth that the stream may use now, in bits per second:
+// StateConfig.Bandwidth, or what the path carries if congestion has shown that it carries less, but
+// at least StateConfig.MinBandwidth. See transport.Stats.Rate.
 func (s *StateStream) Bandwidth() int { return s.stream.Bandwidth() }

@@ -78,6 +78,7 @@ func serverWorldMetrics(s *replication.Stats) []metric {
 		row("world_keyframes_total", "Messages of a world without a baseline.", s.Keyframes),
 		row("world_sharing_players_total", "Sum over all messages of the number of players who share their encoding. Divide it by the messages.",
 			s.Sharing),
+		row("world_held_messages_total", "Messages of a world that were not made, because the path of a player had no room for them.", s.Held),
 		row("world_objects", "Objects that the players have according to their last messages: the sum of all players.", s.Objects),
 		row("world_waiting_objects", "Objects that wait for bandwidth, to enter a view or to be updated: the sum of all players.", s.Waiting),
 	}

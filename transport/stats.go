@@ -50,6 +50,13 @@ type Stats struct {
 	// can delay the answers that are measured, but it can shorten a measurement by at most 20 ms,
 	// and it cannot add measurements.
 	RTT, LastRTT, MinRTT time.Duration
+	// Rate is the rate in bits/s, with all headers down to IP, that congestion permits this end to
+	// send; 0 while there is no congestion. Queue is the last measured delay in the queue of the
+	// path to the peer. Both follow from the peer's reports.
+	Rate  float64
+	Queue time.Duration
+	// StreamBytes counts the bytes of streams that were sent, with all headers down to IP.
+	StreamBytes uint64
 }
 
 // ListenerStats contains the counts of a listener since it was opened, over all its connections,

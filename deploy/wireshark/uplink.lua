@@ -89,6 +89,9 @@ local f = {
 	challenge = ProtoField.bytes("uplink.challenge", "Challenge"),
 	generation = ProtoField.uint8("uplink.response.generation", "Address generation"),
 	probe_size = ProtoField.uint16("uplink.probe.size", "Size of the datagram"),
+	report_newest = ProtoField.uint16("uplink.report.newest", "Newest packet number that arrived, low bits"),
+	report_arrived = ProtoField.uint16("uplink.report.arrived", "When it arrived, in 0.1 ms"),
+	report_count = ProtoField.uint16("uplink.report.count", "Number of datagrams that arrived, low bits"),
 	part_kind = ProtoField.uint16("uplink.part.kind", "Kind of the body", base.DEC, { [0] = "Data", [1] = "Reliable" }, 0x8000),
 	part_count = ProtoField.uint16("uplink.part.last", "Index of the last part", base.DEC, nil, 0x6000),
 	part_index = ProtoField.uint16("uplink.part.index", "Index", base.DEC, nil, 0x1800),
@@ -1165,9 +1168,7 @@ local function dissect_session(tvb, tree, ctx, opened)
 		return bad(ctx, tree, "a datagram that ends in its header")
 	end
 	local kind = data and DATA or tvb(0, 1):bitfield(2, 3)
-	if kind == DATA and not long and not data then
-		return bad(ctx, tree, "a short header of a data datagram")
-	end
+	local report = kind == DATA and not long and not data
 	local id = opened and opened.id or (long and tvb(1, 8):le_uint64():tohex(16)) or nil
 	ctx.session, ctx.direction = look(ctx.pinfo, id, opened and opened.direction or UP)
 	local low = data and tvb(0, 2):bitfield(2, 14) or tvb(0, 1):bitfield(5, 3) * 65536 + tvb(header - 2, 2):le_uint()
@@ -1207,6 +1208,19 @@ local function dissect_session(tvb, tree, ctx, opened)
 		return
 	end
 	ctx.size = tvb:len() + (opened and opened.tag or 0)
+	if report then
+		if body < 6 then
+			return bad(ctx, tree, "a report that is cut off")
+		end
+		tree:add_le(f.report_newest, tvb(header, 2))
+		tree:add_le(f.report_arrived, tvb(header + 2, 2))
+		tree:add_le(f.report_count, tvb(header + 4, 2))
+		ctx.info[#ctx.info + 1] = "report"
+		header, body = header + 6, body - 6
+		if body == 0 then
+			return
+		end
+	end
 	local inner = body > 0 and tvb(header):tvb() or EMPTY:tvb("empty body")
 	dissect_body(kind, inner, tree, ctx)
 end

@@ -208,7 +208,7 @@ func TestIdleConnectionsSendHeartbeatsAndTimeOut(t *testing.T) {
 
 // sessionBudgets are the maximum heap bytes of a connection at its listener before it uses the
 // reliable channel. Most of them are the keys of both directions.
-var sessionBudgets = map[transport.Suite]float64{transport.AES128GCM: 4608, transport.AES128CTRHMAC8: 5632, transport.ChaCha20SipHash8: 3072}
+var sessionBudgets = map[transport.Suite]float64{transport.AES128GCM: 5120, transport.AES128CTRHMAC8: 6144, transport.ChaCha20SipHash8: 3584}
 
 func TestSessionFitsItsBudget(t *testing.T) {
 	if race.Enabled {

@@ -179,11 +179,12 @@ func (c *Conn) WaitReliable(ctx context.Context, n int) error {
 
 // SetBulk opens the bulk channel: a second reliable channel, for much data, which does not delay
 // the messages of SendReliable and sends at most rate bytes per second. Source appends the next
-// message to its argument, up to 1,147 bytes, or nothing if there is none; it is called with the
-// connection's lock held and must not call the Conn's methods. Deliver is called with each message
-// of the peer as [Handler.Message] is. SetBulk may only be called by [Handler.Opened]. A peer that
-// uses the channel of a connection without SetBulk violates the protocol.
-func (c *Conn) SetBulk(rate int, source func(b []byte) []byte, deliver func(b []byte, at time.Time)) {
+// message to b, up to 1,147 bytes, or nothing if there is none. Its data should have at most most
+// bytes. It is called with the connection's lock held and must not call the Conn's methods. Deliver
+// is called with each message of the peer as [Handler.Message] is. SetBulk may only be called by
+// [Handler.Opened]. A peer that uses the channel of a connection without SetBulk violates the
+// protocol.
+func (c *Conn) SetBulk(rate int, source func(b []byte, most int) []byte, deliver func(b []byte, at time.Time)) {
 	c.bulk = deliver
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -256,6 +257,21 @@ func (c *Conn) MinRTT() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session.Path().MinRTT()
+}
+
+// MayWorlds reports whether the path has room for a message of a world now.
+func (c *Conn) MayWorlds(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session.MayWorlds(now)
+}
+
+// Limit returns the rate that the path carries, in bits/s with all headers down to IP, if
+// congestion has shown it; otherwise 0.
+func (c *Conn) Limit() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return 8 * c.session.Path().Limit()
 }
 
 // Unanswered reports whether a dialed connection has waited for an answer of the listener for two
@@ -404,6 +420,9 @@ func (c *Conn) Stats() transport.Stats {
 		RTT:         path.RTT(),
 		LastRTT:     last,
 		MinRTT:      path.MinRTT(),
+		Rate:        8 * path.Limit(),
+		Queue:       path.Queue(),
+		StreamBytes: path.StreamBytes(),
 	}
 }
 

@@ -108,6 +108,8 @@ func Sum(s, o transport.Stats) transport.Stats {
 	s.ProbesSent += o.ProbesSent
 	s.ProbeBytes += o.ProbeBytes
 	s.LossBursts += o.LossBursts
+	s.StreamBytes += o.StreamBytes
+	s.Rate, s.Queue = o.Rate, o.Queue
 	if o.RTT != 0 {
 		s.RTT, s.LastRTT, s.MinRTT = o.RTT, o.LastRTT, o.MinRTT
 	}

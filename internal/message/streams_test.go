@@ -64,7 +64,7 @@ func streamVectors(t *testing.T) (all []streamVector) {
 		exchange := func() {
 			for {
 				synctest.Wait()
-				up := client.Next(nil)
+				up := client.Next(nil, 1<<11)
 				if len(up) > 0 {
 					note("writer", up)
 					check.Must(t, server.Deliver(time.Now(), up))
@@ -73,7 +73,7 @@ func streamVectors(t *testing.T) (all []streamVector) {
 					go (<-server.work)()
 				}
 				synctest.Wait()
-				down := server.Next(nil)
+				down := server.Next(nil, 1<<11)
 				if len(down) > 0 {
 					note("reader", down)
 					check.Must(t, client.Deliver(time.Now(), down))
@@ -102,7 +102,7 @@ func streamVectors(t *testing.T) (all []streamVector) {
 		reserved := append([]byte{0}, "uplink.handover"...) // no game opens it
 		note("writer", reserved)
 		check.Must(t, server.Deliver(time.Now(), reserved))
-		note("reader", server.Next(nil))
+		note("reader", server.Next(nil, 1<<11))
 	})
 	return all
 }

@@ -35,6 +35,13 @@ type Player interface {
 	// AppendProcessed appends the [Processed] of the player. It appends nothing if it has no RPC to
 	// report.
 	AppendProcessed(dst []byte) []byte
+	// MayWorlds reports whether the path has room for a message of a world now.
+	MayWorlds(now time.Time) bool
+	// WorldSlowed reports that the path carries only a share of the messages of a world at the rate
+	// of the offer, or 1 if it carries all of them again.
+	WorldSlowed(world string, share float64)
+	// Limit returns the rate in bits/s that the path carries, or 0 if no congestion was seen.
+	Limit() float64
 	// Unacked returns the number of unacknowledged segments of the reliable channel.
 	Unacked() int
 }
@@ -100,7 +107,48 @@ type Replica struct {
 	heard       uint64 // newest tick when the client last acked a message
 	sent, acked uint64 // newest ticks sent and acked since the client subscribed, or 0
 	pace        pacer
+	watch       paceWatch
 	stats       Stats
+}
+
+// paceWatch notices when a path carries fewer messages than a world has.
+type paceWatch struct {
+	since      time.Time // start of the current period
+	sent, held int       // in the period
+	slow       bool
+}
+
+const (
+	watchPeriod = 5 * time.Second
+	slowShare   = 0.9  // share of sent messages below which a period is slow
+	steadyShare = 0.98 // share from which a slow world is no longer slow
+)
+
+// attempt counts a message that was due. It returns the share of the messages of the period that
+// were sent, or 1 if the world is no longer slow, and whether that changed.
+func (w *paceWatch) attempt(now time.Time, sent bool) (share float64, changed bool) {
+	if w.since.IsZero() || now.Sub(w.since) >= 2*watchPeriod {
+		w.since, w.sent, w.held = now, 0, 0
+	}
+	if sent {
+		w.sent++
+	} else {
+		w.held++
+	}
+	if now.Sub(w.since) < watchPeriod {
+		return 0, false
+	}
+	share = float64(w.sent) / float64(w.sent+w.held)
+	w.since, w.sent, w.held = now, 0, 0
+	switch {
+	case !w.slow && share < slowShare:
+		w.slow = true
+		return share, true
+	case w.slow && share >= steadyShare:
+		w.slow = false
+		return 1, true
+	}
+	return 0, false
 }
 
 type phase uint8
@@ -144,6 +192,14 @@ func (s *Replica) send(now time.Time, wait bool) (sent bool, err error) {
 	}
 	tick := s.hub.tick.Load()
 	if !s.pace.due(tick) {
+		return false, nil
+	}
+	may := s.player.MayWorlds(now)
+	if share, changed := s.watch.attempt(now, may); changed {
+		s.player.WorldSlowed(s.mode.offer.Name, share)
+	}
+	if !may {
+		s.stats.Held++
 		return false, nil
 	}
 	message, err := s.sender.message(&s.own, maxCoded, now)
@@ -470,18 +526,12 @@ func (s *Replica) SetBandwidth(bandwidth, minimum int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	snd := s.sender.(*stateSender)
-	if snd.cfg.Bandwidth, snd.cfg.MinBandwidth = bandwidth, minimum; s.phase == ready {
-		snd.setBandwidth()
-	}
+	snd.cfg.Bandwidth, snd.cfg.MinBandwidth = bandwidth, minimum
 }
 
 // Bandwidth returns the bandwidth that a replica with StateCodec may use now, in bits per second.
 func (s *Replica) Bandwidth() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	snd := s.sender.(*stateSender)
-	if s.phase == ready {
-		return int(snd.rate.rate)
-	}
-	return snd.cfg.Bandwidth
+	return int(s.sender.(*stateSender).bandwidth())
 }

@@ -37,9 +37,6 @@ const (
 // treated as a large one.
 var keyframeRate = ratelimit.Rate{PerSecond: .1, Burst: 3}
 
-// ackWindow is the number of messages that an ack covers, with either codec.
-const ackWindow = 64
-
 // returnRate limits the number of holds that end early because a datagram of the client arrives
 // after a silence. Above the limit, a client that falls silent repeatedly waits until the hold
 // ends.

@@ -25,7 +25,7 @@ const minState = 72
 // StateConfig configures a replica that uses StateCodec. All fields are required.
 type StateConfig struct {
 	Bandwidth    int // bits per second, including all headers down to IP
-	MinBandwidth int // minimum of the rate control in bits per second, or 0 for no rate control
+	MinBandwidth int // bits per second to which congestion reduces it at most
 	InputTicks   int // see statesync.Config.Ticks
 }
 
@@ -60,6 +60,7 @@ func (s *stateWorld) update(w *World) error {
 
 type stateSender struct {
 	world  *World
+	player Player
 	rateHz float64 // messages per second
 	// Bytes of a datagram besides the message, from the IP header to the message type.
 	overhead int
@@ -83,7 +84,6 @@ type stateEncoder struct {
 	ticks  Ticks
 	last   statesync.Info // describes the last message
 	resets uint64         // number of resets that Stats contains
-	rate   *rateController
 }
 
 func (s *stateSender) start(now time.Time) {
@@ -97,14 +97,18 @@ func (s *stateSender) start(now time.Time) {
 	if s.hasViewer {
 		sender.SetViewer(s.viewer)
 	}
-	s.stateEncoder = &stateEncoder{sender: sender, left: now, rate: newRateController()}
-	s.setBandwidth()
+	s.stateEncoder = &stateEncoder{sender: sender, left: now}
 }
 
 func (s *stateSender) stop() { s.stateEncoder = nil }
 
-func (s *stateSender) setBandwidth() {
-	s.rate.limit(float64(s.cfg.MinBandwidth), float64(s.cfg.Bandwidth))
+// bandwidth returns the bandwidth that the configuration and the path permit, in bits per second.
+func (s *stateSender) bandwidth() float64 {
+	most := float64(s.cfg.Bandwidth)
+	if limit := s.player.Limit(); limit != 0 {
+		return max(min(limit, most), float64(s.cfg.MinBandwidth))
+	}
+	return most
 }
 
 func (s *stateSender) message(own *[]byte, limit int, now time.Time) ([]byte, error) {
@@ -112,7 +116,6 @@ func (s *stateSender) message(own *[]byte, limit int, now time.Time) ([]byte, er
 	if w.begun == s.next {
 		return nil, errNothing
 	}
-	s.rate.step(now)
 	bytes, most := s.room(now)
 	if bytes < most && bytes < minState {
 		return nil, errNothing
@@ -135,7 +138,6 @@ func (s *stateSender) message(own *[]byte, limit int, now time.Time) ([]byte, er
 	s.next, s.left, s.last = w.begun, now, info
 	s.first, s.epoch = s.sender.Next()
 	s.ticks.Set(info.Seq, w.last)
-	s.rate.sent(info.Seq, s.wireSize(info.Bytes), now)
 	return out, nil
 }
 
@@ -143,7 +145,7 @@ func (s *stateSender) message(own *[]byte, limit int, now time.Time) ([]byte, er
 // size that the bandwidth permits since the last message. The maximum is a datagram, or the
 // bandwidth per message if that is more.
 func (s *stateSender) room(now time.Time) (bytes, most int) {
-	bytesPerSecond := s.rate.rate / 8
+	bytesPerSecond := s.bandwidth() / 8
 	largest := max(bytesPerSecond/s.rateHz, float64(s.wireSize(transport.MaxPayload-1)))
 	due := min(bytesPerSecond*now.Sub(s.left).Seconds(), largest)
 	return s.messageSize(int(due)), s.messageSize(int(largest))
@@ -168,23 +170,23 @@ func (s *stateSender) messageSize(wire int) int {
 	return max(0, whole, fragments*MaxFragment+max(0, rest-s.overhead-fragment.HeaderSize))
 }
 
-func (s *stateSender) ack(b []byte, now time.Time) (acked int, tick uint64, err error) {
+func (s *stateSender) ack(b []byte, _ time.Time) (acked int, tick uint64, err error) {
 	a, rest, err := statesync.ParseAck(b)
 	if err == nil && len(rest) > 0 {
 		err = snapshot.ErrMalformed
 	}
-	before := s.sender.Stats().Acks
+	before := s.sender.Stats()
 	if err == nil {
 		err = s.sender.Ack(a)
 	}
 	// No new Acks: the ack is of another epoch.
-	if err != nil || a.None || s.sender.Stats().Acks == before {
+	if err != nil || a.None || s.sender.Stats().Acks == before.Acks {
 		return 0, 0, err
 	}
 	if newest := seq.Recent(a.Newest, s.last.Seq); s.last.Seq-newest < snapshot.Ring {
 		tick = s.ticks[newest%snapshot.Ring]
 	}
-	return s.rate.acked(a.Newest, a.Window, now), tick, nil
+	return int(s.sender.Stats().Acked - before.Acked), tick, nil
 }
 
 func (s *stateSender) received(dst []uint64) []uint64 { return dst }

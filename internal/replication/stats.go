@@ -50,6 +50,9 @@ type Stats struct {
 	// Unsent counts the messages that could not be sent, at a server: snapshots that were too
 	// large, or state of which no object fits the bandwidth.
 	Unsent uint64
+	// Held counts the messages that were not made because the path of a player had no room for
+	// them, at a server.
+	Held uint64
 	// Resets counts the resets of state synchronization, at a server: nothing was acked for too
 	// long, or the client had lost its baselines.
 	Resets uint64

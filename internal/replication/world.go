@@ -112,7 +112,7 @@ func (w *World) OfferState(to *Replicas, cfg StateConfig) (*Replica, error) {
 		return nil, w.stateErr
 	}
 	return to.offer(&w.hub, &w.states, &stateSender{
-		world: w, rateHz: w.states.offer.RateHz, overhead: 1 + int(to.player.Overhead()), cfg: cfg,
+		world: w, player: to.player, rateHz: w.states.offer.RateHz, overhead: 1 + int(to.player.Overhead()), cfg: cfg,
 	})
 }
 

@@ -36,6 +36,8 @@ const overdue = 32
 type SenderStats struct {
 	// Packets, their bytes and updates, updates without a baseline, and removals.
 	Packets, Bytes, Updates, Whole, Gone uint64
+	// Acked is the number of packets that were acked.
+	Acked uint64
 	// Accepted acks, acks of an older epoch, and acks of packets that were never sent.
 	Acks, StaleAcks, ImpossibleAcks uint64
 	// Starts is the number of restarts, because acks were missing or the receiver requested one.
@@ -328,6 +330,7 @@ func (s *Sender) Ack(a Ack) error {
 	for n := range seq.Acked(newest, a.Window&seq.Mask(min(ackWindow, newest-s.start))) {
 		if p := s.store.get(n); p != nil && !p.held {
 			s.store.hold(p)
+			s.stats.Acked++
 			s.inputs.acked(p.from, p.to)
 		}
 	}

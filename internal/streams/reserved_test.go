@@ -15,7 +15,7 @@ func exchange(t *testing.T, a, b *end) {
 	for {
 		n := 0
 		for _, pair := range [2][2]*end{{a, b}, {b, a}} {
-			for m := pair[0].Next(nil); len(m) > 0; m = pair[0].Next(nil) {
+			for m := pair[0].Next(nil, maxData); len(m) > 0; m = pair[0].Next(nil, maxData) {
 				n++
 				if err := pair[1].Deliver(time.Now(), m); err != nil {
 					t.Fatal(err)
@@ -78,7 +78,7 @@ func TestReservedEnds(t *testing.T) {
 		t.Errorf("aborted: %v", aborted)
 	}
 	send(a, "uplink.test", &lost)
-	b.Deliver(time.Now(), a.Next(nil))
+	b.Deliver(time.Now(), a.Next(nil, maxData))
 	a.End(transport.ErrTimeout)
 	b.End(transport.ErrTimeout)
 	if !errors.Is(lost, transport.ErrTimeout) || len(b.whole) != 2 || !errors.Is(b.whole[1].err, transport.ErrTimeout) {

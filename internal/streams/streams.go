@@ -181,7 +181,7 @@ func (m *Mux) open(now time.Time, name string, prepare func(*Writer)) (*Writer, 
 
 // Next appends the next message to send to b, or nothing if there is none. The transport calls it
 // with the lock of the connection.
-func (m *Mux) Next(b []byte) []byte {
+func (m *Mux) Next(b []byte, most int) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil || m.slots == nil {
@@ -194,7 +194,7 @@ func (m *Mux) Next(b []byte) []byte {
 	}
 	for i := range MaxStreams {
 		n := (m.turn + i) % MaxStreams
-		if next := m.out[n].next(b); len(next) > len(b) {
+		if next := m.out[n].next(b, most); len(next) > len(b) {
 			m.turn = n + 1
 			return next
 		}
@@ -336,7 +336,7 @@ func (w *Writer) abort(err error, reason string) {
 }
 
 // next appends the next message to the reading end. The caller holds Mux.mu.
-func (w *Writer) next(b []byte) []byte {
+func (w *Writer) next(b []byte, most int) []byte {
 	switch {
 	case w == nil || w.ended:
 	case !w.opened:
@@ -346,7 +346,7 @@ func (w *Writer) next(b []byte) []byte {
 		w.ended = true
 		return append(appendHeader(b, abort, w.number), w.reason...)
 	case len(w.pending) > 0 && w.credit > 0:
-		n := min(len(w.pending), w.credit, maxData)
+		n := min(len(w.pending), w.credit, maxData, most)
 		b = append(appendHeader(b, data, w.number), w.pending[:n]...)
 		w.pending = w.pending[n:]
 		w.credit -= n

@@ -71,7 +71,7 @@ func TestViolations(t *testing.T) {
 	opened := func(e *end) { _ = e.Deliver(time.Now(), message(open, 1, 'x')) }
 	writing := func(e *end) {
 		_, _ = e.Open(t.Context(), time.Now(), "w")
-		e.Next(nil)
+		e.Next(nil, maxData)
 	}
 	for name, c := range map[string]struct {
 		before func(e *end)
@@ -119,7 +119,7 @@ func TestViolations(t *testing.T) {
 		"more than the window after the game is done": {func(e *end) {
 			opened(e)
 			(<-e.read).finish()
-			e.Next(nil)
+			e.Next(nil, maxData)
 			for range Window / maxData {
 				if err := e.Deliver(time.Now(), message(data, 1, full...)); err != nil || e.held() != 0 {
 					t.Error(err, e.held())
@@ -132,7 +132,7 @@ func TestViolations(t *testing.T) {
 					t.Error(err)
 				}
 				(<-e.read).finish()
-				e.Next(nil)
+				e.Next(nil, maxData)
 			}
 		}, message(open, 2, 'x')},
 	} {
@@ -175,7 +175,7 @@ func TestNoCredit(t *testing.T) {
 		}()
 		synctest.Wait()
 		sent := 0
-		for b := e.Next(nil); len(b) > 0; b = e.Next(nil) {
+		for b := e.Next(nil, maxData); len(b) > 0; b = e.Next(nil, maxData) {
 			sent += len(b)
 		}
 		if most := 1 + len("never read") + Window + Window/maxData + 1; sent > most {
@@ -186,7 +186,7 @@ func TestNoCredit(t *testing.T) {
 		if err := <-failed; !errors.Is(err, transport.ErrStreamAborted) || !strings.Contains(err.Error(), "enough") {
 			t.Error(err)
 		}
-		if b := e.Next(nil); !bytes.Equal(b, message(abort, 0, []byte("enough")...)) {
+		if b := e.Next(nil, maxData); !bytes.Equal(b, message(abort, 0, []byte("enough")...)) {
 			t.Errorf("sent %x", b)
 		}
 	})
@@ -207,7 +207,7 @@ func TestReservedNames(t *testing.T) {
 			(<-e.read).Serve(func() {})
 			want = stopped
 		}
-		if got := e.Next(nil); !bytes.Equal(got, message(done, 3, byte(want))) {
+		if got := e.Next(nil, maxData); !bytes.Equal(got, message(done, 3, byte(want))) {
 			t.Errorf("the answer to %q is %x", name, got)
 		}
 	}
@@ -239,7 +239,7 @@ func FuzzDeliver(f *testing.F) {
 			if e.Deliver(time.Now(), b) != nil {
 				break
 			}
-			for next := e.Next(nil); len(next) > 0; next = e.Next(nil) {
+			for next := e.Next(nil, maxData); len(next) > 0; next = e.Next(nil, maxData) {
 				if _, _, _, _, err := parse(next); err != nil {
 					t.Errorf("sent %x: %v", next, err)
 				}

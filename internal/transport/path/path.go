@@ -1,5 +1,6 @@
-// Package path estimates the path between the two ends of a session from asks and echoes. It has no
-// clock and no network: the time, since any start, is an argument.
+// Package path measures the path between the two ends of a session: the round-trip time by asks and
+// echoes, and the queue and the rate of each direction by reports on datagrams that arrived. It has
+// no clock and no network: the time, since any start, is an argument.
 package path
 
 import (
@@ -23,6 +24,33 @@ const (
 	minPeriods = 4                         // number of periods, including the current one; the minimum covers 30 to 40 s
 )
 
+// Path is what an end of a session knows of its path. The zero value is ready for use. Not safe for
+// concurrent use.
+type Path struct {
+	Estimator
+	Arrivals   // of the peer's datagrams
+	Controller // of the datagrams to the peer
+}
+
+// A peer can report datagrams that it did not receive, and hide their delay, but it cannot echo an
+// ask that did not arrive. So the rate grows to at most maxUnproven times the rate at the last echo
+// with a round trip of at most maxExcess above the minimum, and not at all without such an echo for
+// maxSilence.
+const (
+	maxUnproven = 6
+	maxExcess   = 150 * time.Millisecond
+	maxSilence  = 5 * time.Second
+)
+
+// Echoed is [Estimator.Echoed]. The round trip may permit a higher rate.
+func (p *Path) Echoed(now time.Duration, number uint32, hold time.Duration) bool {
+	ok := p.Estimator.Echoed(now, number, hold)
+	if ok && p.Estimator.last-p.MinRTT() <= maxExcess {
+		p.proven, p.provenAt = p.Rate(), now
+	}
+	return ok
+}
+
 // Estimator estimates the round-trip time from asks: random numbers that this end sends and that
 // the peer echoes. A peer cannot know the number of an ask that it has not received, each ask
 // counts once, and the Estimator stores the time of each ask. So a peer can delay its echoes, but
@@ -37,16 +65,26 @@ type Estimator struct {
 	echoedAt time.Duration // arrival of the last echo that measured
 	last     time.Duration
 	samples  uint64
-	recent   [recent]time.Duration // ring buffer of measurements
+	recent   [recent]micros // ring buffer of measurements
 	rtt      time.Duration
-	lowest   [minPeriods]time.Duration // minimum of the current period, then of earlier periods; 0: none
-	periodAt time.Duration             // start of the current period
+	lowest   [minPeriods]micros // minimum of the current period, then of earlier periods; 0: none
+	periodAt time.Duration      // start of the current period
 }
 
 type ask struct {
 	number uint32 // number of the ask; 0: answered
-	sent   time.Duration
+	sent   micros // modulo 2^32
 }
+
+// micros is a time in microseconds.
+type micros uint32
+
+// maxMeasured is the maximum round-trip time that counts: longer ones count as this one.
+const maxMeasured = time.Minute
+
+func microsOf(d time.Duration) micros { return micros(d / time.Microsecond) }
+
+func (m micros) duration() time.Duration { return time.Duration(m) * time.Microsecond }
 
 // Ask returns the number of an ask that is sent at now; it is not 0. The ask measures the
 // round-trip time if the last measuring ask was sent at least Interval ago. random must not fail.
@@ -55,8 +93,8 @@ func (e *Estimator) Ask(now time.Duration, random io.Reader) uint32 {
 		panic("path: the random source failed: " + err.Error())
 	}
 	number := cmp.Or(binary.LittleEndian.Uint32(e.random[:]), 1)
-	if e.asked == 0 || now-e.asks[(e.asked-1)%maxAsks].sent >= Interval {
-		e.asks[e.asked%maxAsks] = ask{number, now}
+	if e.asked == 0 || (microsOf(now)-e.asks[(e.asked-1)%maxAsks].sent).duration() >= Interval {
+		e.asks[e.asked%maxAsks] = ask{number, microsOf(now)}
 		e.asked++
 	}
 	return number
@@ -72,11 +110,11 @@ func (e *Estimator) Echoed(now time.Duration, number uint32, hold time.Duration)
 			continue
 		}
 		a.number = 0
-		age := now - a.sent
+		age := (microsOf(now) - a.sent).duration()
 		if hold < 0 || hold > age || age > MaxAge {
 			return false
 		}
-		return e.measuredBy(now, a.sent, age-hold)
+		return e.measuredBy(now, now-age, age-hold)
 	}
 	return false
 }
@@ -98,16 +136,17 @@ func (e *Estimator) measuredBy(now, sent, rtt time.Duration) bool {
 
 // Measured adds a measurement of the round-trip time, such as that of a handshake.
 func (e *Estimator) Measured(now time.Duration, rtt time.Duration) {
+	rtt = min(rtt, maxMeasured)
 	e.last = rtt
-	e.recent[e.samples%recent] = rtt
+	e.recent[e.samples%recent] = microsOf(rtt)
 	e.samples++
-	var sorted [recent]time.Duration
+	var sorted [recent]micros
 	n := copy(sorted[:min(e.samples, recent)], e.recent[:])
 	slices.Sort(sorted[:n])
 	middle := sorted[n/3 : n-n/3]
 	e.rtt = 0
-	for _, d := range middle {
-		e.rtt += d
+	for _, m := range middle {
+		e.rtt += m.duration()
 	}
 	e.rtt /= time.Duration(len(middle))
 
@@ -122,7 +161,7 @@ func (e *Estimator) Measured(now time.Duration, rtt time.Duration) {
 	if now-e.periodAt >= minPeriod {
 		e.periodAt = now
 	}
-	e.lowest[0] = lower(e.lowest[0], max(rtt, 1))
+	e.lowest[0] = lower(e.lowest[0], max(microsOf(rtt), 1))
 }
 
 // RTT returns the mean of the middle third of the last 9 measurements, so that three outliers in
@@ -131,18 +170,19 @@ func (e *Estimator) RTT() time.Duration { return e.rtt }
 
 // MinRTT returns the lowest measurement of the last 30 to 40 s before the last measurement, 0
 // before the first.
-func (e *Estimator) MinRTT() (d time.Duration) {
+func (e *Estimator) MinRTT() time.Duration {
+	var lowest micros
 	for _, p := range e.lowest {
-		d = lower(d, p)
+		lowest = lower(lowest, p)
 	}
-	return d
+	return lowest.duration()
 }
 
 // Last returns the last measurement and the number of measurements.
 func (e *Estimator) Last() (rtt time.Duration, samples uint64) { return e.last, e.samples }
 
 // lower returns the lower of two durations. 0 means no duration.
-func lower(a, b time.Duration) time.Duration {
+func lower(a, b micros) micros {
 	if a == 0 || b != 0 && b < a {
 		return b
 	}

@@ -53,11 +53,11 @@ func TestEchoes(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.valid)
 		}
 	}
-	if last, n := e.Last(); last != MaxAge || n != 2 || e.recent != [recent]time.Duration{0, MaxAge} {
+	if last, n := e.Last(); last != MaxAge || n != 2 || e.recent != [recent]micros{0, microsOf(MaxAge)} {
 		t.Errorf("measured %v, %d times", e.recent, n)
 	}
 	old := e.Ask(20*time.Second, &random)
-	if e.Echoed(20*time.Second+MaxAge+1, old, 0) {
+	if e.Echoed(20*time.Second+MaxAge+time.Microsecond, old, 0) {
 		t.Error("an echo after the maximum age")
 	}
 	var all []uint32
@@ -167,9 +167,9 @@ func TestMinRTT(t *testing.T) {
 		all = append(all, sample{at, e.last})
 		long, short := time.Hour, time.Hour
 		for i := len(all) - 1; i >= 0 && all[i].at > at-40*time.Second; i-- {
-			long = min(long, max(all[i].rtt, 1))
+			long = min(long, max(all[i].rtt.Truncate(time.Microsecond), time.Microsecond))
 			if all[i].at >= at-30*time.Second {
-				short = min(short, max(all[i].rtt, 1))
+				short = min(short, max(all[i].rtt.Truncate(time.Microsecond), time.Microsecond))
 			}
 		}
 		if got := e.MinRTT(); got < long || got > short {

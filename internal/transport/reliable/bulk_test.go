@@ -13,7 +13,7 @@ func TestBulkRate(t *testing.T) {
 	for _, loss := range []float64{0, 0.1} {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLink(t, 6, 100*time.Millisecond, loss)
-			l.ends[0].SetBulk(rate, func(b []byte) []byte { return append(b, make([]byte, 1147)...) })
+			l.ends[0].SetBulk(rate, func(b []byte, _ int) []byte { return append(b, make([]byte, 1147)...) })
 			l.ends[0].Wake(time.Now())
 			received := 0
 			for start := time.Now(); time.Since(start) < runs; {

@@ -68,6 +68,9 @@ type Config struct {
 	// Output sends segments to the peer: at most MTU bytes, valid during the call. Send, Input and
 	// Advance call it.
 	Output func(now time.Time, segments []byte)
+	// Room returns how many bytes a paced channel may send now, how many it may have in flight, and
+	// how many the path carries per second, all with headers. Nil means no limit.
+	Room func(now time.Time) (room, flight, rate float64)
 }
 
 // Channel is one end of a reliable channel. While it is in use, and for 2 s after that, it has a
@@ -126,9 +129,6 @@ func (c *Channel) measure(now time.Time, s []byte) {
 	if s[offCommand] == kcp.IKCP_CMD_ACK && sample >= 0 && sample <= maxSample {
 		c.rtt = cmp.Or(c.rtt, sample)
 		c.rtt += (sample - c.rtt) / 8
-		if c.bulk != nil {
-			c.bulk.measure(now.Sub(c.start), sample)
-		}
 	}
 }
 
@@ -373,8 +373,7 @@ func (c *Channel) push(b []byte) {
 }
 
 // feed moves the bytes that may be sent now to the state machine, in as few segments as possible.
-// Messages of a paced channel do not share segments: a small segment measures the round-trip time
-// without the time that a full segment takes on a slow path.
+// Messages of a paced channel do not share segments: they are as large as its path permits.
 func (c *Channel) feed() {
 	q := c.queue
 	for q.len() > 0 && c.kcp.WaitSnd() < c.allowed {

@@ -115,7 +115,7 @@ func TestOldEpoch(t *testing.T) {
 func TestMalformedButAuthentic(t *testing.T) {
 	inOpenPair(t, func(t *testing.T, p *pair) {
 		for k := wire.ReliableKind; k <= wire.ProbeKind; k++ {
-			p.client.s.sendKind(serverAddr, k, bytes.Repeat([]byte{0xff}, 100))
+			p.client.s.sendKind(time.Now(), serverAddr, k, bytes.Repeat([]byte{0xff}, 100))
 			if v := p.server.input(time.Now(), p.last()); v != Malformed || p.server.s.State() != Open {
 				t.Errorf("kind %d: verdict %d", k, v)
 			}
@@ -147,7 +147,7 @@ func TestFloodOfQuestions(t *testing.T) {
 			if probe == 0 {
 				p.client.s.sendHeartbeat(time.Now(), true)
 			} else {
-				p.client.s.sendKind(serverAddr, wire.ProbeKind, nil)
+				p.client.s.sendKind(time.Now(), serverAddr, wire.ProbeKind, nil)
 			}
 			question := p.flying[0].data
 			p.server.input(time.Now(), question)

@@ -9,8 +9,8 @@ import (
 // channel, whose source the server sets afterwards. It sends what that has.
 func TestBulkBeforeSource(t *testing.T) {
 	inPair(t, func(t *testing.T, p *pair) {
-		once := func(msg string) func([]byte) []byte {
-			return func(b []byte) []byte {
+		once := func(msg string) func([]byte, int) []byte {
+			return func(b []byte, _ int) []byte {
 				b = append(b, msg...)
 				msg = ""
 				return b

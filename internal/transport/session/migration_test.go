@@ -174,7 +174,7 @@ func TestFloodOfChallenges(t *testing.T) {
 		p.server.s.validation = p.server.s.newValidation(time.Now())
 		before := p.client.s.Stats().DatagramsSent
 		for range 1000 {
-			p.server.s.challenge(clientAddr)
+			p.server.s.challenge(time.Now(), clientAddr)
 		}
 		for _, f := range p.flying {
 			p.client.input(time.Now(), f.data)

@@ -282,7 +282,7 @@ func (m *model) arrive(e modelEvent) {
 	}
 	m.heardDirect = m.at()
 	unknown := e.sent >= m.movedAt && (m.namedAt < m.movedAt || e.sent < m.namedAt) // nobody can tell yet
-	if h.Kind == wire.DataKind && v != Payload && v != Duplicate && (m.movedAt == 0 || !unknown) {
+	if h.Kind == wire.DataKind && !h.Report && v != Payload && v != Duplicate && (m.movedAt == 0 || !unknown) {
 		m.dropped[uint64(e.sent)] = fmt.Sprintf("the payload sent at %v from %v: verdict %d at %v, the server had %v", e.sent, e.from, v, m.at(), m.server.Remote())
 	}
 }

@@ -160,7 +160,7 @@ func TestParts(t *testing.T) {
 			"other without":      {wire.Part{Count: 2, Index: 1}, "x"},
 			"beyond the maximum": {wire.Part{Count: 2, Index: 1, Offset: wire.MaxDatagram}, "x"},
 		} {
-			p.client.s.sendKind(serverAddr, wire.PartKind, wire.AppendPart(nil, part.Part), []byte(part.data))
+			p.client.s.sendKind(time.Now(), serverAddr, wire.PartKind, wire.AppendPart(nil, part.Part), []byte(part.data))
 			if v := p.server.input(time.Now(), p.last()); v != Malformed {
 				t.Errorf("%s: verdict %d", name, v)
 			}
@@ -171,11 +171,11 @@ func TestParts(t *testing.T) {
 			"another kind":  {Count: 2, Index: 1, Offset: 1, Reliable: true},
 			"another count": {Count: 3, Index: 1, Offset: 1},
 		} {
-			p.client.s.sendKind(serverAddr, wire.PartKind, wire.AppendPart(nil, wire.Part{Count: 2}), []byte("x"))
+			p.client.s.sendKind(time.Now(), serverAddr, wire.PartKind, wire.AppendPart(nil, wire.Part{Count: 2}), []byte("x"))
 			if v := p.server.input(time.Now(), p.last()); v != Accepted {
 				t.Errorf("%s: verdict %d of the first part", name, v)
 			}
-			p.client.s.sendKind(serverAddr, wire.PartKind, wire.AppendPart(nil, last), []byte("y"))
+			p.client.s.sendKind(time.Now(), serverAddr, wire.PartKind, wire.AppendPart(nil, last), []byte("y"))
 			if v := p.server.input(time.Now(), p.last()); v != Malformed {
 				t.Errorf("%s: verdict %d", name, v)
 			}
@@ -191,9 +191,9 @@ func TestParts(t *testing.T) {
 func TestLateParts(t *testing.T) {
 	for _, between := range []int{maxReordering - 3, maxReordering} {
 		inOpenPair(t, func(t *testing.T, p *pair) {
-			p.client.s.sendKind(serverAddr, wire.PartKind, wire.AppendPart(nil, wire.Part{Count: 2}), []byte("x"))
+			p.client.s.sendKind(time.Now(), serverAddr, wire.PartKind, wire.AppendPart(nil, wire.Part{Count: 2}), []byte("x"))
 			first := p.last()
-			p.client.s.sendKind(serverAddr, wire.PartKind, wire.AppendPart(nil, wire.Part{Count: 2, Index: 1, Offset: 1}), []byte("y"))
+			p.client.s.sendKind(time.Now(), serverAddr, wire.PartKind, wire.AppendPart(nil, wire.Part{Count: 2, Index: 1, Offset: 1}), []byte("y"))
 			second := p.last()
 			p.server.input(time.Now(), first)
 			for range between {
@@ -216,7 +216,7 @@ func TestPartsAreBounded(t *testing.T) {
 		rest := make([]byte, wire.BodyOf(wire.MaxDatagram)-wire.PartSize)
 		for range 10 * maxAssembled {
 			p.client.s.next++ // leaves out the first part
-			p.client.s.sendKind(serverAddr, wire.PartKind, wire.AppendPart(nil, wire.Part{Count: 2, Index: 1, Offset: 1}), rest)
+			p.client.s.sendKind(time.Now(), serverAddr, wire.PartKind, wire.AppendPart(nil, wire.Part{Count: 2, Index: 1, Offset: 1}), rest)
 			if v := p.server.input(time.Now(), p.last()); v != Accepted {
 				t.Fatalf("verdict %d", v)
 			}

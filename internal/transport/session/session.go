@@ -105,7 +105,7 @@ type Session struct {
 	parts      *assembly // parts of received bodies; nil before the first part
 	longUntil  time.Time // minimum time until which a client sends long headers
 	unanswered unansweredState
-	path       path.Estimator
+	path       path.Path
 	answers    ratelimit.Bucket // bucket of answerRate
 
 	generation     uint8            // generation of the client's address, as far as this end knows
@@ -120,6 +120,8 @@ type Session struct {
 	next     uint64       // number of the next datagram to send
 	reliable reliable.Channel
 	bulk     bulk
+	// streaming is set while the bulk channel sends.
+	streaming bool
 
 	stats Stats
 }
@@ -151,7 +153,7 @@ func (s *Session) State() State { return s.state }
 func (s *Session) Err() error { return s.err }
 
 // Path returns the measurements of the path at this end.
-func (s *Session) Path() *path.Estimator { return &s.path }
+func (s *Session) Path() *path.Path { return &s.path }
 
 // Number returns the complete packet number of the last accepted datagram. For a payload in parts,
 // it is the number of the first part.
@@ -225,7 +227,7 @@ func (s *Session) begin(id uint64, suite seal.Suite, secrets seal.Secrets) {
 		out, in = in, out
 	}
 	s.sealer, s.opener = seal.NewSealer(suite, out), *seal.NewOpener(suite, in)
-	c := s.channel(s.conversation())
+	c := s.channel(s.conversation(), s.sendSegments)
 	c.Limits = s.cfg.Limits
 	s.reliable = reliable.New(c)
 	s.resetPathSize()
@@ -235,12 +237,26 @@ func (s *Session) begin(id uint64, suite seal.Suite, secrets seal.Secrets) {
 // next number.
 func (s *Session) conversation() uint32 { return uint32(s.id >> 24) }
 
-func (s *Session) channel(conversation uint32) reliable.Config {
+func (s *Session) channel(conversation uint32, output func(time.Time, []byte)) reliable.Config {
 	return reliable.Config{
 		Conv: conversation, MTU: wire.MaxBody, Overhead: uint16(wire.LongSize + s.Suite().Overhead() + ipSize),
-		Patience: s.cfg.Timeout, Output: s.sendSegments,
+		Patience: s.cfg.Timeout, Output: output,
 	}
 }
+
+// flightTime is the time in addition to 1.5 round trips for which streams may send without
+// acknowledgments.
+const flightTime = 100 * time.Millisecond
+
+// streamRoom returns how many bytes streams may send now, how many they may have in flight, and the
+// rate of the path in bytes/s.
+func (s *Session) streamRoom(now time.Time) (room, flight, rate float64) {
+	rate = s.path.Rate()
+	return s.path.StreamRoom(now.Sub(s.start)), rate * (s.path.RTT()*3/2 + flightTime).Seconds(), rate
+}
+
+// MayWorlds reports whether the path has room for a message of a world now.
+func (s *Session) MayWorlds(now time.Time) bool { return s.path.MayWorlds(now.Sub(s.start)) }
 
 // open opens the session. Both ends send a heartbeat that requests an answer. It measures the
 // round-trip time, and shows the listener that the welcome was received.
@@ -260,13 +276,13 @@ func (s *Session) end(err error) {
 // it for the first time.
 type bulk struct {
 	rate    float64
-	source  func([]byte) []byte
+	source  func([]byte, int) []byte
 	channel *reliable.Channel
 }
 
 // SetBulk sets the source of the messages of the bulk channel and its rate limit in bytes per
 // second; see [reliable.Channel.SetBulk].
-func (s *Session) SetBulk(rate float64, source func([]byte) []byte) {
+func (s *Session) SetBulk(rate float64, source func([]byte, int) []byte) {
 	s.bulk.rate, s.bulk.source = rate, source
 	if s.bulk.channel != nil { // the datagram that opened the session also contained bulk segments
 		s.bulk.channel.SetBulk(rate, source)
@@ -299,7 +315,9 @@ func (s *Session) channelOf(segments []byte) *reliable.Channel {
 
 func (s *Session) openBulk() *reliable.Channel {
 	if s.bulk.channel == nil {
-		c := reliable.New(s.channel(s.conversation() + 1))
+		cfg := s.channel(s.conversation()+1, s.sendStreams)
+		cfg.Room = s.streamRoom
+		c := reliable.New(cfg)
 		if s.bulk.source != nil {
 			c.SetBulk(s.bulk.rate, s.bulk.source)
 		}
@@ -401,7 +419,7 @@ func (s *Session) sendHeartbeat(now time.Time, request bool) {
 	if s.client && request && !s.unanswered.waiting() {
 		s.unanswered.since = now
 	}
-	s.sendKind(s.remote, wire.HeartbeatKind, wire.AppendHeartbeat(make([]byte, 0, 16), h))
+	s.sendKind(now, s.remote, wire.HeartbeatKind, wire.AppendHeartbeat(make([]byte, 0, 16), h))
 }
 
 // Probe sends a heartbeat that requests an answer.
@@ -545,6 +563,9 @@ func (s *Session) advanceOpen(now time.Time) {
 	if c := s.bulk.channel; c != nil {
 		c.Advance(now)
 	}
+	if at, ok := s.path.Deadline(); ok && !s.long && due(now, s.start.Add(at)) {
+		s.sendReport(now, nil)
+	}
 	s.endIfExhausted()
 }
 
@@ -565,6 +586,9 @@ func (s *Session) Next() time.Time {
 	}
 	if s.validation != nil {
 		t = earliest(t, s.validation.next)
+	}
+	if at, ok := s.path.Deadline(); ok && !s.long {
+		t = earliest(t, s.start.Add(at))
 	}
 	if flush, ok := s.reliable.Next(); ok {
 		t = earliest(t, flush)

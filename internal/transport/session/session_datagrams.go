@@ -55,6 +55,11 @@ func (s *Session) receiveEncrypted(now time.Time, from Path, b []byte, h wire.He
 	}
 	newest := number >= s.window.Next()
 	s.window.Mark(number)
+	load := 0
+	if h.Kind == wire.DataKind || h.Kind == wire.ReliableKind || h.Kind == wire.PartKind {
+		load = len(b) + ipSize
+	}
+	s.path.Arrived(now.Sub(s.start), number, newest, load)
 	s.number, s.size = number, uint16(len(b))
 	if now.Sub(s.served) >= silentAfter && from == s.remote && h.Kind != wire.ChallengeKind {
 		s.returned = now.Sub(s.start)
@@ -68,6 +73,16 @@ func (s *Session) receiveEncrypted(now time.Time, from Path, b []byte, h wire.He
 	}
 	if h.Kind == wire.PartKind {
 		return s.receivePart(now, number, len(b), body)
+	}
+	if h.Report {
+		s.heartbeat.busy = true
+		report, payload, err := wire.ParseReport(body)
+		if err != nil || !s.path.Reported(now.Sub(s.start), report, s.next) {
+			return nil, Malformed
+		}
+		if body = payload; len(body) == 0 {
+			return nil, Accepted
+		}
 	}
 	if h.Kind == wire.DataKind {
 		s.heartbeat.busy = true
@@ -225,6 +240,9 @@ func (s *Session) Send(now time.Time, b []byte) error {
 // datagrams that [Session.Send] would send for a payload of n bytes.
 func (s *Session) NextSend(now time.Time, n int) (number uint64, size int) {
 	size = s.around(wire.DataKind) + n
+	if s.reports(now, n) {
+		return s.next, size + reportAround
+	}
 	if limit := s.sendLimit(now, wire.DataKind); size > limit {
 		size = n + s.partsOf(n, limit)*(s.around(wire.PartKind)+wire.PartSize)
 	}
@@ -260,8 +278,15 @@ func (s *Session) endIfExhausted() {
 	}
 }
 
-// sendSegments is the output function of the reliable channel and the bulk channel.
+// sendSegments is the output function of the reliable channel.
 func (s *Session) sendSegments(now time.Time, b []byte) { s.sendBody(now, wire.ReliableKind, b) }
+
+// sendStreams is the output function of the bulk channel.
+func (s *Session) sendStreams(now time.Time, b []byte) {
+	s.streaming = true
+	s.sendBody(now, wire.ReliableKind, b)
+	s.streaming = false
+}
 
 // SendRaw sends any body as a datagram of kind k. Package rogue uses it to violate the protocol. It
 // returns [ErrNotOpen] in any state but [Open].
@@ -269,7 +294,7 @@ func (s *Session) SendRaw(k wire.Kind, body []byte) error {
 	if s.state != Open {
 		return ErrNotOpen
 	}
-	s.sendKind(s.remote, k, body)
+	s.sendKind(s.received, s.remote, k, body)
 	return nil
 }
 
@@ -283,7 +308,7 @@ func (s *Session) Close(cause error, text string) {
 	if s.state == Open {
 		body := wire.AppendClose(nil, wire.Close{Code: closeCode(cause), Text: []byte(text)})
 		for range closeCopies {
-			s.sendKind(s.remote, wire.CloseKind, body)
+			s.sendKind(s.received, s.remote, wire.CloseKind, body)
 		}
 	}
 	if s.state == Closed {
@@ -324,19 +349,47 @@ func (s *Session) sendBody(now time.Time, k wire.Kind, b []byte) {
 			s.pathSize.large = s.at(now)
 		}
 	}
-	s.sendKind(s.remote, k, b)
+	if k == wire.DataKind && s.reports(now, len(b)) {
+		s.sendReport(now, b)
+		return
+	}
+	s.sendKind(now, s.remote, k, b)
+}
+
+// reportAround is the number of bytes by which a report makes a datagram larger.
+const reportAround = wire.ShortSize - wire.DataSize + wire.ReportSize
+
+// reports reports whether a payload of n bytes is sent with a report: if one is due, and the
+// datagram fits every path.
+func (s *Session) reports(now time.Time, n int) bool {
+	return !s.long && s.path.Due(now.Sub(s.start)) && s.around(wire.DataKind)+n+reportAround <= wire.MinDatagram
+}
+
+// sendReport sends a report and a payload, which may be empty.
+func (s *Session) sendReport(now time.Time, payload []byte) {
+	var report [wire.ReportSize]byte
+	r := s.path.Take(now.Sub(s.start))
+	s.sendHeader(now, s.remote, wire.Header{Kind: wire.DataKind, Report: true}, wire.AppendReport(report[:0], r), payload)
 }
 
 // sendKind concatenates the pieces of a body, encrypts them, and sends them in a datagram of kind
 // k.
-func (s *Session) sendKind(to Path, k wire.Kind, body ...[]byte) {
+func (s *Session) sendKind(now time.Time, to Path, k wire.Kind, body ...[]byte) {
+	s.sendHeader(now, to, wire.Header{Kind: k, Long: s.long, ID: s.id}, body...)
+}
+
+// sendHeader is sendKind with a header, to which it adds the packet number.
+func (s *Session) sendHeader(now time.Time, to Path, h wire.Header, body ...[]byte) {
 	buf := s.cfg.Buffers.get()
-	b := wire.AppendHeader(buf[:0], wire.Header{Kind: k, Long: s.long, ID: s.id, Number: uint32(s.next)})
+	h.Number = uint32(s.next)
+	b := wire.AppendHeader(buf[:0], h)
 	header := len(b)
 	for _, piece := range body {
 		b = append(b, piece...)
 	}
-	s.output(to, s.sealer.Seal(b[:header], b[:header], b[header:], s.next))
+	b = s.sealer.Seal(b[:header], b[:header], b[header:], s.next)
+	s.path.Departed(now.Sub(s.start), s.next, len(b)+ipSize, s.streaming)
+	s.output(to, b)
 	s.next++
 	s.cfg.Buffers.pool.Put(buf)
 }
@@ -361,7 +414,7 @@ func (s *Session) sendParts(now time.Time, k wire.Kind, b []byte, datagram int) 
 		end := len(b) * (p.Index + 1) / p.Count
 		var header [wire.PartSize]byte
 		s.pathSize.noteWhole(s.at(now), s.around(wire.PartKind)+wire.PartSize+end-p.Offset)
-		s.sendKind(s.remote, wire.PartKind, wire.AppendPart(header[:0], p), b[p.Offset:end])
+		s.sendKind(now, s.remote, wire.PartKind, wire.AppendPart(header[:0], p), b[p.Offset:end])
 		p.Offset = end
 	}
 }

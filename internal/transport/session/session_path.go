@@ -180,19 +180,19 @@ func (s *Session) challengeAll(now time.Time) {
 	for i := range v.candidates {
 		if c := &v.candidates[i]; !c.received.Before(c.challenged) {
 			c.challenged = now
-			s.challenge(c.addr)
+			s.challenge(now, c.addr)
 		}
 	}
 	for _, addr := range v.sample {
-		s.challenge(addr)
+		s.challenge(now, addr)
 	}
 	v.sample, v.sampled = v.sample[:0], 0
-	s.challenge(v.current.addr)
+	s.challenge(now, v.current.addr)
 }
 
-func (s *Session) challenge(to Path) {
+func (s *Session) challenge(now time.Time, to Path) {
 	token, round := s.validation.token(to), s.validation.round
-	s.sendKind(to, wire.ChallengeKind, append(token[:], byte(round), byte(round>>8), byte(round>>16)))
+	s.sendKind(now, to, wire.ChallengeKind, append(token[:], byte(round), byte(round>>8), byte(round>>16)))
 }
 
 // receiveChallenge responds to a challenge. As long as challenges arrive, the client sends long
@@ -206,7 +206,7 @@ func (s *Session) receiveChallenge(now time.Time, from Path, body []byte) (Verdi
 		s.resetPathSize() // the path has probably changed
 	}
 	s.useLongHeaders(now.Add(challengeLongPeriod))
-	s.sendKind(from, wire.ResponseKind, wire.AppendResponse(nil, wire.Response{Data: data, Generation: s.generation}))
+	s.sendKind(now, from, wire.ResponseKind, wire.AppendResponse(nil, wire.Response{Data: data, Generation: s.generation}))
 	return Accepted, nil
 }
 
@@ -393,6 +393,7 @@ func (p *pathSize) restart(step uint8) {
 
 // resetPathSize discards the size after a change of the path.
 func (s *Session) resetPathSize() {
+	s.path.Restart()
 	s.pathSize = pathSize{}
 	if s.client {
 		s.pathSize.restart(baseStep)
@@ -485,7 +486,7 @@ func (s *Session) probePathSize(now time.Time) {
 	p.probed = at
 	var zeros [wire.MaxDatagram]byte
 	size := int(probeSizes[p.step])
-	s.sendKind(s.remote, wire.ProbeKind, zeros[:size-s.around(wire.ProbeKind)])
+	s.sendKind(now, s.remote, wire.ProbeKind, zeros[:size-s.around(wire.ProbeKind)])
 	s.stats.ProbesSent++
 	s.stats.ProbeBytes += uint64(size)
 }
@@ -514,7 +515,7 @@ func (s *Session) receiveProbe(now time.Time, h wire.Header, body []byte) error 
 		return err
 	}
 	size := h.Size() + len(body) + s.Suite().Overhead()
-	s.sendKind(s.remote, wire.ProbeKind, wire.AppendProbeAnswer(nil, size))
+	s.sendKind(now, s.remote, wire.ProbeKind, wire.AppendProbeAnswer(nil, size))
 	return nil
 }
 
@@ -555,6 +556,7 @@ func (s *Session) receiveReport(now time.Time, received uint8) {
 	overdue := since(p.lastly, s.at(now)) >= s.path.RTT()+reportDelay
 	if received < p.whole && p.largest == lostLargest && overdue || p.unproven == maxUnconfirmed {
 		p.doubted, p.unproven = p.size != wire.MinDatagram, 0
+		s.path.Restart() // the losses were no congestion
 	}
 	p.wholeBefore, p.whole, p.largest, p.reported = p.whole, 0, 0, received
 }

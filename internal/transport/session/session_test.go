@@ -456,7 +456,7 @@ func TestServerCloses(t *testing.T) {
 		})
 	}
 	inOpenPair(t, func(t *testing.T, p *pair) {
-		p.server.s.sendKind(p.server.s.remote, wire.CloseKind, []byte{255})
+		p.server.s.sendKind(time.Now(), p.server.s.remote, wire.CloseKind, []byte{255})
 		p.run(oneWay)
 		if err := p.client.s.Err(); !errors.Is(err, ErrKicked) {
 			t.Errorf("unknown code: %v", err)

@@ -99,7 +99,7 @@ func TestProbeBodies(t *testing.T) {
 			{p.server, p.client, wire.ProbeKind, []byte{0, 5, 0}, Malformed, 0},
 			{p.server, p.client, wire.ProbeKind, []byte{0xff, 0xff}, Accepted, 0},
 		} {
-			c.from.s.sendKind(c.to.addr, c.kind, c.body)
+			c.from.s.sendKind(time.Now(), c.to.addr, c.kind, c.body)
 			b := p.last()
 			p.flying = nil
 			if v := c.to.input(time.Now(), b); v != c.want || len(p.flying) != c.answers {
@@ -164,7 +164,7 @@ func TestForgedEchoes(t *testing.T) {
 			}
 			send := func(echo uint32, hold time.Duration) bool {
 				_, before := e.s.path.Last()
-				peer.s.sendKind(e.addr, wire.HeartbeatKind, wire.AppendHeartbeat(nil, wire.Heartbeat{Ask: 1, Echo: echo, Hold: uint32(hold.Microseconds())}))
+				peer.s.sendKind(time.Now(), e.addr, wire.HeartbeatKind, wire.AppendHeartbeat(nil, wire.Heartbeat{Ask: 1, Echo: echo, Hold: uint32(hold.Microseconds())}))
 				e.input(time.Now(), p.last())
 				_, after := e.s.path.Last()
 				return after != before

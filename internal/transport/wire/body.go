@@ -58,6 +58,34 @@ func ParseHeartbeat(body []byte) (Heartbeat, error) {
 	}, nil
 }
 
+// ReportSize is the size of a report in bytes.
+const ReportSize = 6
+
+// Report tells the sender of datagrams which of them have arrived.
+type Report struct {
+	Newest  uint16 // low bits of the newest packet number that has arrived
+	Arrived uint16 // when it arrived, on any clock, in units of 0.1 ms, modulo 2^16
+	Count   uint16 // number of datagrams that have arrived so far, modulo 2^16
+}
+
+// AppendReport appends a report.
+func AppendReport(b []byte, r Report) []byte {
+	b = binary.LittleEndian.AppendUint16(b, r.Newest)
+	b = binary.LittleEndian.AppendUint16(b, r.Arrived)
+	return binary.LittleEndian.AppendUint16(b, r.Count)
+}
+
+// ParseReport reads a report, and returns the bytes after it. Fewer than [ReportSize] bytes are
+// [ErrMalformed].
+func ParseReport(body []byte) (r Report, rest []byte, err error) {
+	if len(body) < ReportSize {
+		return r, nil, ErrMalformed
+	}
+	r.Newest, r.Arrived = binary.LittleEndian.Uint16(body), binary.LittleEndian.Uint16(body[2:])
+	r.Count = binary.LittleEndian.Uint16(body[4:])
+	return r, body[ReportSize:], nil
+}
+
 // MaxCloseText is the maximum size of the text of a close in bytes.
 const MaxCloseText = 64
 

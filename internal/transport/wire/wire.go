@@ -13,7 +13,7 @@
 //	...       the encrypted body; the bytes before it are authenticated with it
 //
 // A data datagram is of the data kind and has fewer bits of the packet number. A short datagram is
-// of any other kind.
+// of any other kind, or of the data kind with a report before the payload.
 //
 //	bits 5-0  bits 8-13 of the packet number
 //	u8        bits 0-7 of the packet number
@@ -135,16 +135,18 @@ const (
 type Header struct {
 	Kind   Kind
 	Long   bool   // includes the session id
+	Report bool   // of the data kind, not Long: the body begins with a [Report]
 	ID     uint64 // session id; 0 if not Long
 	Number uint32 // low bits of the packet number, [Header.NumberBits] of them
 }
 
-// Form returns the form: a header of the data kind that is not long has the data form.
+// Form returns the form: a header of the data kind that is not long and without a report has the
+// data form.
 func (h Header) Form() Form {
 	switch {
 	case h.Long:
 		return LongForm
-	case h.Kind == DataKind:
+	case h.Kind == DataKind && !h.Report:
 		return DataForm
 	}
 	return ShortForm
@@ -187,7 +189,7 @@ func AppendHeader(b []byte, h Header) []byte {
 
 // ParseHeader reads the header of an encrypted datagram. The body follows after [Header.Size]
 // bytes. A datagram that is shorter than its header, longer than [MaxDatagram], or of another form
-// is [ErrMalformed], and so is a short header of the data kind.
+// is [ErrMalformed].
 func ParseHeader(b []byte) (Header, error) {
 	form, err := FormOf(b)
 	if err != nil || form == HandshakeForm {
@@ -197,7 +199,8 @@ func ParseHeader(b []byte) (Header, error) {
 	if form != DataForm {
 		h.Kind = Kind(b[0] >> kindShift & kindMask)
 	}
-	if h.Form() != form || len(b) < h.Size() {
+	h.Report = form == ShortForm && h.Kind == DataKind
+	if len(b) < h.Size() {
 		return Header{}, ErrMalformed
 	}
 	if form == DataForm {

@@ -161,7 +161,7 @@ func TestMalformed(t *testing.T) {
 	for name, err := range map[string]error{
 		"data header":       second(ParseHeader([]byte{0xc0})),
 		"short header":      second(ParseHeader([]byte{0x10, 0})),
-		"short data":        second(ParseHeader([]byte{0x05, 0, 0, 0})),
+		"report":            third(ParseReport(make([]byte, ReportSize-1))),
 		"long header":       second(ParseHeader(append([]byte{0x40}, make([]byte, LongSize-2)...))),
 		"handshake header":  second(ParseHeader([]byte{0x80, 0, 0, 0})),
 		"type":              second(ParseType([]byte{0x80 | byte(types)})),
@@ -183,6 +183,22 @@ func TestMalformed(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+func third[T, U any](_ T, _ U, err error) error { return err }
+
+// TestReport checks that a short header of the data kind has a report, and that a payload follows
+// it.
+func TestReport(t *testing.T) {
+	h := Header{Kind: DataKind, Report: true, Number: 1<<NumberBits - 1}
+	want := Report{Newest: 0xfffe, Arrived: 0x1234, Count: 0xabcd}
+	b := append(AppendReport(AppendHeader(nil, h), want), "payload"...)
+	if got, err := ParseHeader(b); err != nil || got != h || h.Form() != ShortForm {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if got, rest, err := ParseReport(b[h.Size():]); err != nil || got != want || string(rest) != "payload" {
+		t.Errorf("got %+v, %q, %v", got, rest, err)
+	}
+}
 
 func TestCloseCutsItsText(t *testing.T) {
 	long := []byte(strings.Repeat("x", MaxCloseText+1))

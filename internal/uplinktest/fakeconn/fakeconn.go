@@ -19,6 +19,9 @@ type Conn struct {
 	Full      bool // the reliable channel has no room
 	Stall     int  // number of unacknowledged segments that Unacked returns
 	RoundTrip time.Duration
+	Busy      bool      // the path has no room for messages of worlds
+	Rate      float64   // result of Limit, in bits/s
+	Slowed    float64   // last argument of WorldSlowed
 	Back      time.Time // time that Returned returns: the client's first datagram after its last silence
 	// Processed contains the bytes that AppendProcessed appends.
 	Processed []byte
@@ -60,6 +63,15 @@ func (c *Conn) Overhead() uint64 {
 
 // AppendProcessed appends Processed.
 func (c *Conn) AppendProcessed(dst []byte) []byte { return append(dst, c.Processed...) }
+
+// MayWorlds reports whether Busy is not set.
+func (c *Conn) MayWorlds(time.Time) bool { return !c.Busy }
+
+// WorldSlowed sets Slowed.
+func (c *Conn) WorldSlowed(_ string, share float64) { c.Slowed = share }
+
+// Limit returns Rate.
+func (c *Conn) Limit() float64 { return c.Rate }
 
 // Unacked returns Stall.
 func (c *Conn) Unacked() int { return c.Stall }

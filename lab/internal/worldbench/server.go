@@ -54,6 +54,15 @@ func (p *player) RTT() time.Duration {
 // Returned implements [replication.Player].
 func (p *player) Returned() time.Time { return time.Time{} }
 
+// MayWorlds implements [replication.Player].
+func (p *player) MayWorlds(time.Time) bool { return true }
+
+// WorldSlowed implements [replication.Player].
+func (p *player) WorldSlowed(string, float64) {}
+
+// Limit implements [replication.Player].
+func (p *player) Limit() float64 { return 0 }
+
 // AppendProcessed implements [replication.Player].
 func (p *player) AppendProcessed(dst []byte) []byte { return dst }
 
