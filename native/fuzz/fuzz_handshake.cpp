@@ -1,5 +1,6 @@
-// A datagram that is not authenticated: headers and handshakes, and the body of a heartbeat. What is
-// parsed is written as the same bytes. A client that connects receives it too, with its nonce.
+// A datagram that is not authenticated: headers and handshakes, and the bodies of a heartbeat and of a
+// report. What is parsed is written as the same bytes. A client that connects receives it too, with its
+// nonce.
 #include "fuzz/input.hpp"
 
 #include "src/client/datagram.hpp"
@@ -16,8 +17,16 @@ void parse(Bytes b) {
   if (parse_header(b, &h)) {
     fuzz::check(h.size <= b.size && h.size <= max_datagram_header, "size of a header");
     uint8_t again[max_datagram_header];
-    const size_t n = format_header(again, h.form == Form::extended, h.kind, h.connection, h.low);
+    const size_t n = format_header(again, h.form, h.kind, h.connection, h.low);
     fuzz::check(n == h.size && equal({again, n}, {b.data, n}), "header");
+  }
+  Report report;
+  Bytes message;
+  if (parse_report(b, &report, &message)) {
+    uint8_t again[report_size];
+    format_report(again, report);
+    fuzz::check(equal({again, report_size}, {b.data, report_size}) && report_size + message.size == b.size,
+                "report");
   }
   Heartbeat beat;
   if (parse_heartbeat(b, &beat)) {

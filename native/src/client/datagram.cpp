@@ -17,18 +17,19 @@ bool parse_header(Bytes d, DatagramHeader *h) {
   h->kind = first >> 3 & 7;
   const bool extended = h->form == Form::extended;
   h->size = extended ? 11 : 3;
-  if (d.size < h->size || (!extended && h->kind == 0)) return false;
+  if (d.size < h->size) return false;
   if (extended) h->connection = load_little(d.data + 1, 8);
   h->low = (first & 7U) << 16 | static_cast<uint32_t>(load_little(d.data + h->size - 2, 2));
   return true;
 }
 
-size_t format_header(uint8_t *to, bool extended, uint8_t kind, uint64_t connection, uint64_t number) {
-  if (!extended && kind == 0) {
+size_t format_header(uint8_t *to, Form form, uint8_t kind, uint64_t connection, uint64_t number) {
+  if (form == Form::data) {
     to[0] = static_cast<uint8_t>(0xc0 | (number >> 8 & 0x3f));
     to[1] = static_cast<uint8_t>(number);
     return 2;
   }
+  const bool extended = form == Form::extended;
   to[0] =
       static_cast<uint8_t>((extended ? 0x40U : 0U) | static_cast<unsigned>(kind) << 3 | (number >> 16 & 7));
   if (extended) store_little(to + 1, 8, connection);
@@ -110,6 +111,21 @@ void format_heartbeat(uint8_t to[heartbeat_size], const Heartbeat &h) {
   store_little(to + 4, 4, h.echo);
   store_little(to + 8, 3, h.hold);
   to[11] = static_cast<uint8_t>((h.answer ? 1U : 0U) | static_cast<unsigned>(h.largest) << 1);
+}
+
+bool parse_report(Bytes body, Report *r, Bytes *message) {
+  if (body.size < report_size) return false;
+  r->newest = static_cast<uint16_t>(load_little(body.data, 2));
+  r->arrived = static_cast<uint16_t>(load_little(body.data + 2, 2));
+  r->count = static_cast<uint16_t>(load_little(body.data + 4, 2));
+  *message = {body.data + report_size, body.size - report_size};
+  return true;
+}
+
+void format_report(uint8_t to[report_size], const Report &r) {
+  store_little(to, 2, r.newest);
+  store_little(to + 2, 2, r.arrived);
+  store_little(to + 4, 2, r.count);
 }
 
 bool parse_part(Bytes body, DatagramPart *p) {

@@ -14,6 +14,7 @@ constexpr size_t max_sent = 1200;    // maximum size on ordinary paths
 constexpr size_t min_datagram = 548; // maximum size that every path carries
 constexpr size_t max_body = max_sent - 27;
 constexpr size_t max_datagram_header = 11;
+constexpr size_t ip_size = 28; // headers of IPv4 and UDP
 
 struct DatagramHeader {
   Form form = Form::brief;
@@ -25,11 +26,15 @@ struct DatagramHeader {
   unsigned width() const { return form == Form::data ? 14 : 19; }
 };
 
+// form_of returns the form of datagrams of a kind without a report.
+constexpr Form form_of(bool extended, uint8_t kind) {
+  return extended ? Form::extended : kind == data ? Form::data : Form::brief;
+}
+
 // parse_header parses an encrypted datagram's header. It reports whether the header is valid.
 bool parse_header(Bytes datagram, DatagramHeader *h);
-// format_header writes a header and returns its size. Its form is long, or the short form of the
-// kind.
-size_t format_header(uint8_t *to, bool extended, uint8_t kind, uint64_t connection, uint64_t number);
+// format_header writes a header of any form but handshake, and returns its size.
+size_t format_header(uint8_t *to, Form form, uint8_t kind, uint64_t connection, uint64_t number);
 
 // Window is the set of accepted packet numbers.
 class Window {
@@ -86,6 +91,20 @@ constexpr uint8_t excess(size_t size) {
 constexpr size_t heartbeat_size = 12;
 bool parse_heartbeat(Bytes body, Heartbeat *h);
 void format_heartbeat(uint8_t to[heartbeat_size], const Heartbeat &h);
+
+// Report tells the sender of datagrams which of them have arrived. It precedes the message in a body
+// of kind data with a short header.
+struct Report {
+  uint16_t newest = 0;  // low bits of the newest packet number that has arrived
+  uint16_t arrived = 0; // when it arrived, by any clock, in units of report_unit, modulo 2^16
+  uint16_t count = 0;   // number of datagrams that have arrived so far, modulo 2^16
+};
+
+constexpr size_t report_size = 6;
+constexpr uint64_t report_unit = 100; // microseconds
+// parse_report parses a report and sets *message to what follows it, which may be empty.
+bool parse_report(Bytes body, Report *r, Bytes *message);
+void format_report(uint8_t to[report_size], const Report &r);
 
 // DatagramPart is a part of the body of a datagram of kind data or reliable.
 struct DatagramPart {

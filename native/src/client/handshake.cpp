@@ -49,6 +49,8 @@ Error Session::start(const Token &t, uint64_t now, unsigned hellos) {
   beat_ = 0;
   peer_ = 0;
   path_ = {};
+  arrivals_ = {};
+  rate_.start(now);
   generation_ = 0;
   responses_n_ = 0;
   closes_ = 0;

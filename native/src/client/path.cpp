@@ -20,28 +20,29 @@ void PathEstimator::ask(uint64_t now, uint32_t number) {
   asked_++;
 }
 
-void PathEstimator::echoed(uint64_t now, uint32_t number, uint64_t hold) {
-  if (number == 0) return;
+bool PathEstimator::echoed(uint64_t now, uint32_t number, uint64_t hold) {
+  if (number == 0) return false;
   for (Ask &a : asks_) {
     if (a.number != number) continue;
     a.number = 0;
     const uint32_t age = static_cast<uint32_t>(now) - a.sent;
-    if (hold <= age && age <= max_age) measured_by(now, a.sent, age - hold);
-    return;
+    return hold <= age && age <= max_age && measured_by(now, a.sent, age - hold);
   }
+  return false;
 }
 
 // measured_by adds the measurement of an ask. If one end stalled, all asks in flight are answered
 // late and at the same time. Together they count as one measurement, the lowest.
-void PathEstimator::measured_by(uint64_t now, uint32_t sent, uint64_t rtt) {
+bool PathEstimator::measured_by(uint64_t now, uint32_t sent, uint64_t rtt) {
   const uint32_t at = static_cast<uint32_t>(now);
   if (echoed_ && static_cast<int32_t>(sent - echoed_at_) < 0 && at - echoed_at_ < interval / 2) {
-    if (rtt >= last_) return;
+    if (rtt >= last_) return false;
     samples_--;
   }
   echoed_ = true;
   echoed_at_ = at;
   measured(now, rtt);
+  return true;
 }
 
 void PathEstimator::measured(uint64_t now, uint64_t rtt) {
@@ -71,6 +72,23 @@ uint64_t PathEstimator::min_rtt() const {
   uint32_t d = 0;
   for (const uint32_t p : lowest_) d = lower(d, p);
   return d;
+}
+
+void Arrivals::arrived(uint64_t now, uint64_t number, bool newest, size_t size) {
+  report_.count++;
+  if (newest) {
+    report_.newest = static_cast<uint16_t>(number);
+    report_.arrived = static_cast<uint16_t>(now / report_unit);
+  }
+  bytes_ += size;
+  if (bytes_ >= enough && due_ == none) due_ = std::max(now, next_);
+}
+
+Report Arrivals::take(uint64_t now) {
+  bytes_ = 0;
+  due_ = none;
+  next_ = now + interval;
+  return report_;
 }
 
 } // namespace uplink::detail::client

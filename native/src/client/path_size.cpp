@@ -94,7 +94,7 @@ void PathSize::answered(uint64_t now, uint64_t size) {
     running_ = false;
 }
 
-void PathSize::reported(uint64_t now, uint64_t rtt, uint8_t received) {
+bool PathSize::reported(uint64_t now, uint64_t rtt, uint8_t received) {
   const uint8_t all = std::max(whole_, whole_before_);
   if (all > 0 && received >= all)
     unproven_ = whole_ = 0;
@@ -103,13 +103,15 @@ void PathSize::reported(uint64_t now, uint64_t rtt, uint8_t received) {
   else if (all > 0)
     unproven_++;
   const bool overdue = now - lastly_ >= rtt + report_delay;
-  if ((received < whole_ && largest_ == lost_largest && overdue) || unproven_ == max_unproven) {
+  const bool shrunk = (received < whole_ && largest_ == lost_largest && overdue) || unproven_ == max_unproven;
+  if (shrunk) {
     doubted_ = size_ != min_datagram;
     unproven_ = 0;
   }
   whole_before_ = whole_;
   whole_ = largest_ = 0;
   reported_ = received;
+  return shrunk;
 }
 
 } // namespace uplink::detail::client

@@ -27,8 +27,8 @@ public:
   // answered records the answer to a probe of the given size.
   void answered(uint64_t now, uint64_t size);
   // reported records the excess of the largest datagram that the server received between its last
-  // two heartbeats.
-  void reported(uint64_t now, uint64_t rtt, uint8_t received);
+  // two heartbeats. It reports whether the path has shrunk.
+  bool reported(uint64_t now, uint64_t rtt, uint8_t received);
 
 private:
   static constexpr uint64_t none = UINT64_MAX;

@@ -75,7 +75,7 @@ void Session::accepted(uint8_t kind, uint64_t now) {
 bool Session::receive(Bytes d, uint64_t now, uint8_t *kind, Bytes *body) {
   *body = {};
   if (d.size == 0 || d.size > max_datagram || state_ == State::idle || state_ == State::closing) return false;
-  now = std::max(now, started_); // it can have arrived before
+  now = std::max({now, started_, received_}); // it can have arrived before
   if (d.data[0] >> 6 == 2) return handshake(d, now);
   DatagramHeader h;
   uint64_t n = 0;
@@ -92,12 +92,18 @@ bool Session::receive(Bytes d, uint64_t now, uint8_t *kind, Bytes *body) {
     stats_.missing--;
   window_.accept(n);
   accepted_number_ = n;
+  const bool load = h.kind == data || h.kind == reliable || h.kind == part;
+  arrivals_.arrived(now, n, newest, load ? d.size + ip_size : 0);
   accepted(h.kind, now);
   if (h.kind != probe) largest_ = std::max(largest_, static_cast<uint16_t>(d.size));
   *kind = h.kind;
-  const Bytes all = {body_, size};
+  Bytes all = {body_, size};
   switch (h.kind) {
   case data:
+    if (h.form == Form::brief) {
+      Report r;
+      if (!parse_report(all, &r, &all) || !rate_.reported(now, r, number_)) break;
+    }
     if (newest || n + 64 >= next) *body = all;
     break;
   case reliable:
@@ -111,7 +117,7 @@ bool Session::receive(Bytes d, uint64_t now, uint8_t *kind, Bytes *body) {
     break;
   case challenge:
     if (size != 8 || !challenges_.take(1, 100, 20, now)) break;
-    if (now - served_ >= 500 * ms) size_ = {};
+    if (now - served_ >= 500 * ms) forget_path();
     extend(now, 12 * second);
     if (responses_n_ == 4) break;
     copy(responses_[responses_n_], body_, 8);
@@ -159,10 +165,10 @@ bool Session::on_unknown(Bytes b, uint64_t now) {
 void Session::on_heartbeat(Bytes body, uint64_t now) {
   Heartbeat h;
   if (!parse_heartbeat(body, &h)) return;
-  path_.echoed(now, h.echo, h.hold);
+  if (path_.echoed(now, h.echo, h.hold)) rate_.echoed(now, path_.excess());
   peer_ = h.ask;
   peer_at_ = now;
-  size_.reported(now, path_.rtt(), h.largest);
+  if (size_.reported(now, path_.rtt(), h.largest)) rate_.restart(); // the losses were no congestion
   if (!h.answer || !answers_.take(1, 20, 20, now)) return;
   beat(false);
   probe_ = size_.searching();
@@ -224,7 +230,7 @@ void Session::rebind(uint64_t now) {
   if (state_ != State::open) return;
   generation_++;
   asked_ = now;
-  size_ = {};
+  forget_path();
   extend(now, second);
   beat(true);
 }
@@ -235,7 +241,7 @@ size_t Session::send_probe(Buffer to, uint64_t now) {
   const uint16_t size = size_.probe(now, path_.rtt(), received_);
   if (size == 0) return 0;
   static const uint8_t zeros[max_datagram] = {};
-  return seal(to.data, probe, {zeros, size - around(probe)});
+  return seal(to.data, probe, {zeros, size - around(probe)}, now);
 }
 
 uint64_t Session::timeout() const {
@@ -246,8 +252,8 @@ uint64_t Session::timeout() const {
     return 0;
   case State::open:
     if (beat_ != 0 || responses_n_ > 0 || probe_ || probe_answer_ != 0 || !splitter_.empty()) return 0;
-    return std::min(
-        {loss_at_, received_ + timeout_, sent_ + interval(), asked_ == never ? never : asked_ + wait_});
+    return std::min({loss_at_, received_ + timeout_, sent_ + interval(), report_at(),
+                     asked_ == never ? never : asked_ + wait_});
   default:
     return never;
   }
@@ -274,26 +280,26 @@ size_t Session::send_heartbeat(uint8_t to[max_sent], uint64_t now) {
   beat_ = 0;
   uint8_t body[heartbeat_size];
   format_heartbeat(body, h);
-  return seal(to, heartbeat, {body, sizeof(body)});
+  return seal(to, heartbeat, {body, sizeof(body)}, now);
 }
 
 size_t Session::next(Buffer b, uint64_t now) {
   uint8_t *to = b.data;
   if (state_ == State::connecting) return now >= hello_at_ ? send_hello(to, now) : 0;
   if (state_ == State::closing) {
-    const size_t n = seal(to, DatagramKind::close, {&close_code_, 1});
+    const size_t n = seal(to, DatagramKind::close, {&close_code_, 1}, now);
     if (--closes_ == 0) end(reason_);
     return n;
   }
   if (state_ != State::open) return 0;
   if (!splitter_.empty()) return send_part(to, now);
   if (beat_ != 0) return send_heartbeat(to, now);
-  if (responses_n_ > 0) return seal(to, response, {responses_[--responses_n_], 9});
+  if (responses_n_ > 0) return seal(to, response, {responses_[--responses_n_], 9}, now);
   if (probe_answer_ != 0) {
     uint8_t body[2];
     store_little(body, 2, probe_answer_);
     probe_answer_ = 0;
-    return seal(to, probe, {body, 2});
+    return seal(to, probe, {body, 2}, now);
   }
   return probe_ ? send_probe(b, now) : 0;
 }
@@ -304,7 +310,7 @@ size_t Session::send(uint8_t *to, uint8_t kind, Bytes body, uint64_t now) {
   const size_t size = around(kind) + body.size, limit = size_.limit(now, kind);
   if (size <= limit) {
     size_.whole(now, kind, size);
-    return seal(to, kind, body);
+    return kind == data && reports(body.size, now) ? send_report(to, body, now) : seal(to, kind, body, now);
   }
   splitter_.start(kind, body, limit - around(part) - part_header);
   if (size_.split(now)) {
@@ -318,16 +324,28 @@ size_t Session::send_part(uint8_t *to, uint64_t now) {
   uint8_t body[max_datagram];
   const size_t n = splitter_.next(body);
   size_.whole(now, part, around(part) + n);
-  return seal(to, part, {body, n});
+  return seal(to, part, {body, n}, now);
 }
 
-size_t Session::seal(uint8_t *to, uint8_t kind, Bytes body) {
-  const size_t header = format_header(to, long_, kind, connection_, number_);
+size_t Session::seal(uint8_t *to, uint8_t kind, Bytes body, uint64_t now) {
+  const size_t header = format_header(to, form_of(long_, kind), kind, connection_, number_);
   copy(to + header, body.data, body.size);
-  if (!sealer_.seal(number_, {to, header}, to + header, body.size)) return 0;
+  return finish(to, header, body.size, now);
+}
+
+size_t Session::send_report(uint8_t *to, Bytes message, uint64_t now) {
+  const size_t header = format_header(to, Form::brief, data, connection_, number_);
+  format_report(to + header, arrivals_.take(now));
+  copy(to + header + report_size, message.data, message.size);
+  return finish(to, header, report_size + message.size, now);
+}
+
+size_t Session::finish(uint8_t *to, size_t header, size_t n, uint64_t now) {
+  if (!sealer_.seal(number_, {to, header}, to + header, n)) return 0;
   forms_[number_ & 255] = static_cast<uint8_t>(to[0] & (to[0] >> 6 == 3 ? 0xc0 : 0xf8));
+  const size_t size = header + n + sealer_.overhead();
+  rate_.departed(now, number_, size + ip_size);
   number_++;
-  const size_t size = header + body.size + sealer_.overhead();
   stats_.sent++;
   stats_.sent_bytes += size;
   return size;

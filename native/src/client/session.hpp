@@ -1,5 +1,5 @@
 // The client's end of a session, below the layer of messages: handshake, encryption, heartbeats,
-// path migration, close, path size. datagrams.md, 2 to 8. Times are microseconds.
+// path migration, close, path size, reports. datagrams.md, 2 to 8 and 11. Times are microseconds.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include "src/client/datagram.hpp"
 #include "src/client/parts.hpp"
 #include "src/client/path.hpp"
+#include "src/client/path_rate.hpp"
 #include "src/client/path_size.hpp"
 #include "src/client/token.hpp"
 #include "uplink/client.hpp"
@@ -63,6 +64,9 @@ public:
   // bytes, one of kind reliable at most max_body. If the path may not carry the datagram, send
   // writes the first part, and next writes the others. next must have returned 0 before.
   size_t send(uint8_t *to, uint8_t kind, Bytes body, uint64_t now);
+  // next_report writes a datagram with a report alone, if it should not wait any longer for a message,
+  // and returns its size, or 0.
+  size_t next_report(uint8_t *to, uint64_t now) { return now >= report_at() ? send_report(to, {}, now) : 0; }
   // max_data returns the maximum size of a body of kind data.
   size_t max_data() const { return std::max<size_t>(size_.size(), max_sent) - (max_sent - max_body); }
   uint64_t timeout() const;
@@ -94,7 +98,23 @@ private:
   size_t around(uint8_t kind) const {
     return (long_ ? max_datagram_header : kind == data ? 2U : 3U) + sealer_.overhead();
   }
-  size_t seal(uint8_t *to, uint8_t kind, Bytes body);
+  // report_at returns when a report is to be sent alone.
+  uint64_t report_at() const {
+    return long_ || arrivals_.due() == never ? never : arrivals_.due() + Arrivals::patience;
+  }
+  // reports reports whether a message of n bytes is sent with a report.
+  bool reports(size_t n, uint64_t now) const {
+    return !long_ && now >= arrivals_.due() && around(heartbeat) + report_size + n <= min_datagram;
+  }
+  // forget_path forgets what was measured, because the path has changed.
+  void forget_path() {
+    size_ = {};
+    rate_.restart();
+  }
+  size_t seal(uint8_t *to, uint8_t kind, Bytes body, uint64_t now);
+  // finish encrypts the body of n bytes after a header, and counts the datagram.
+  size_t finish(uint8_t *to, size_t header, size_t n, uint64_t now);
+  size_t send_report(uint8_t *to, Bytes message, uint64_t now);
   size_t send_part(uint8_t *to, uint64_t now);
   size_t send_probe(Buffer to, uint64_t now);
   size_t send_hello(uint8_t to[max_sent], uint64_t now);
@@ -127,6 +147,10 @@ private:
   uint32_t peer_ = 0; // ask in the server's last heartbeat, received at peer_at_; 0: none
   uint64_t peer_at_ = 0;
   Bucket answers_, challenges_;
+
+  // Reports in both directions.
+  Arrivals arrivals_;
+  PathRate rate_;
 
   // The path size.
   PathSize size_;

@@ -117,7 +117,7 @@ size_t Core::next_of(Link &l, Buffer to, uint64_t now) {
   if (n == 0) n = l.next_acks(body, now);
   if (n == 0) n = l.next_messages({body, to.capacity < max_datagram ? max_body : l.session.max_data()}, now);
   if (n == 0 && l.worlds.alone(now, l.session.rtt()) <= now) n = l.worlds.take({body, max_body}, now);
-  return n == 0 ? 0 : l.session.send(to.data, kind, {body, n}, now);
+  return n == 0 ? l.session.next_report(to.data, now) : l.session.send(to.data, kind, {body, n}, now);
 }
 
 uint64_t Core::do_timeout() const {

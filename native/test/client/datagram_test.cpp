@@ -25,7 +25,7 @@ TEST_CASE("headers") {
       CHECK(h.connection == id);
     }
     uint8_t out[max_datagram_header];
-    CHECK(format_header(out, h.form == Form::extended, h.kind, id, h.low) == d.size());
+    CHECK(format_header(out, h.form, h.kind, id, h.low) == d.size());
     CHECK(hex(out, d.size()) == x["bytes"].get<std::string>());
   }
   for (const auto &x : v["malformed_headers"]) {
@@ -96,6 +96,19 @@ TEST_CASE("handshake datagrams and heartbeats") {
       CHECK(p.offset == x["fields"]["offset"].get<int>());
       Data out(d.size());
       CHECK(format_part(out.data(), p) == d.size());
+      CHECK(out == d);
+    }
+    if (x["kind"] == data) {
+      const Data d = unhex(x["body"]);
+      Report r;
+      Bytes message;
+      REQUIRE(parse_report(bytes(d), &r, &message));
+      CHECK(r.newest == x["fields"]["newest"].get<int>());
+      CHECK(r.arrived == x["fields"]["arrived"].get<int>());
+      CHECK(r.count == x["fields"]["count"].get<int>());
+      Data out(report_size);
+      format_report(out.data(), r);
+      out.insert(out.end(), message.data, message.data + message.size);
       CHECK(out == d);
     }
     if (x["kind"] != heartbeat) continue;

@@ -28,6 +28,7 @@ struct Server {
   Window window;
   Channel channel, bulk;
   Assembly parts;
+  Arrivals arrivals;
   size_t largest = 0; // datagram but probes since the last heartbeat
   bool open = false, silent = false, forgotten = false;
   uint8_t code = 0, refusal = 0;
@@ -36,7 +37,8 @@ struct Server {
   uint64_t id = 0x1122334455667788;
   size_t path = 1472; // size of a datagram that arrives
   std::deque<Data> out;
-  std::vector<Data> bodies[8];
+  std::vector<Data> bodies[8]; // by kind, without reports
+  std::vector<Report> reports;
 
   Server() {
     hash(crypto, private_key, {text_bytes("uplink development: private key")});
@@ -57,9 +59,18 @@ struct Server {
     return text;
   }
 
-  void send(uint8_t kind, const Data &body) {
+  void send(uint8_t kind, const Data &body) { send(form_of(false, kind), kind, body); }
+
+  void send(const Report &r, const Data &message) {
+    Data body(report_size);
+    format_report(body.data(), r);
+    body.insert(body.end(), message.begin(), message.end());
+    send(Form::brief, data, body);
+  }
+
+  void send(Form form, uint8_t kind, const Data &body) {
     Data d(11 + body.size() + 16);
-    const size_t h = format_header(d.data(), false, kind, 0, number);
+    const size_t h = format_header(d.data(), form, kind, 0, number);
     std::copy(body.begin(), body.end(), d.begin() + static_cast<long>(h));
     REQUIRE(sealer.seal(number++, {d.data(), h}, d.data() + h, body.size()));
     d.resize(h + body.size() + 16);
@@ -85,9 +96,18 @@ struct Server {
     }
     REQUIRE(window.complete(h.low, h.width(), &n));
     REQUIRE(opener.open(n, {d.data(), h.size}, {d.data() + h.size, d.size() - h.size}, body.data(), &size));
+    const bool load = h.kind == data || h.kind == reliable || h.kind == part;
+    arrivals.arrived(now / 1000, n, n >= window.next(), load ? d.size() + ip_size : 0);
     window.accept(n);
     body.resize(size);
-    bodies[h.kind].push_back(body);
+    if (h.form == Form::brief && h.kind == data) {
+      Report r;
+      Bytes message;
+      REQUIRE(parse_report(bytes(body), &r, &message));
+      reports.push_back(r);
+      body.erase(body.begin(), body.begin() + report_size);
+    }
+    if (!body.empty()) bodies[h.kind].push_back(body);
     if (h.kind != probe) largest = std::max(largest, d.size());
     if (h.kind == part) {
       const Assembly::Body *whole = parts.add(n, bytes(body));
@@ -154,6 +174,7 @@ struct Server {
     opener.start(crypto, 3, up);
     sealer.start(crypto, 3, down);
     window = {};
+    arrivals = {};
     number = 0;
     open = code == 0;
     const uint32_t conversation = static_cast<uint32_t>(id >> 24);
