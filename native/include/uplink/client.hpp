@@ -226,6 +226,11 @@ struct Stats {
   // Size of the largest datagram that is known to reach the server, in bytes, or 0 if it is
   // unknown. If it is below 1,200, larger datagrams are sent in parts.
   uint16_t datagram_size = 0;
+  // Rate of the path to the server as far as is known, in bytes/s with all headers down to IP, and
+  // the time that the last measured datagram waited in its queue, in ns. Reports of the server show
+  // both. Byte streams use what other traffic leaves of the rate.
+  uint64_t path_rate = 0;
+  uint64_t path_queue = 0;
 };
 
 struct BindConfig {
@@ -334,8 +339,8 @@ public:
   // more than 16 a second were opened. Error::invalid: the name is invalid, or
   // ClientConfig::streams is not set.
   Error open_stream(Bytes name, uint32_t *stream, uint64_t now);
-  // write_stream sends the first *written bytes of data. Error::full: nothing was written; try
-  // later.
+  // write_stream sends the first *written bytes of data, about what the path carries in 50 ms.
+  // Error::full: nothing was written; try later.
   Error write_stream(uint32_t stream, Bytes data, size_t *written, uint64_t now);
   // end_stream ends a stream after its last byte. abort_stream ends it early, with a reason of at
   // most 256 bytes. Error::full: try again later. Error::closed: the stream is not open.

@@ -377,6 +377,8 @@ typedef struct uplink_stats {
   uint64_t server_calls_dropped;
   int32_t suite;
   int32_t datagram_size;
+  uint64_t path_rate;
+  uint64_t path_queue;
 } uplink_stats;
 
 /* uplink_pace is the state of an RPC's jitter buffer at the server, and the rate at which to call the

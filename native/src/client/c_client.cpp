@@ -261,7 +261,7 @@ uplink_error uplink_client_stop_stream(uplink_client *c, uint32_t stream) {
 void uplink_client_stats(const uplink_client *c, uplink_stats *to) {
   const uplink::Stats s = in(c)->stats();
   store({0, s.rtt, s.min_rtt, s.sent, s.sent_bytes, s.received, s.dropped, s.missing, s.calls, s.acks,
-         s.server_calls, s.server_calls_dropped, s.suite, s.datagram_size},
+         s.server_calls, s.server_calls_dropped, s.suite, s.datagram_size, s.path_rate, s.path_queue},
         to);
 }
 

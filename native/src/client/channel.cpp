@@ -10,6 +10,7 @@ constexpr size_t segment_header = 24;
 constexpr size_t max_segments = 1173;
 constexpr uint8_t max_transmissions = 20;
 constexpr uint64_t flush_interval = 10;
+constexpr uint32_t min_flight = 2; // number of segments that may be in flight whatever is allowed
 constexpr uint64_t full_budget = 32768, max_budget = 98304;
 
 int32_t difference(uint32_t a, uint32_t b) {
@@ -49,13 +50,12 @@ void Channel::start(uint32_t conversation, uint64_t timeout, size_t overhead, ui
   conversation_ = conversation;
   timeout_ = timeout;
   overhead_ = overhead;
-  una_ = nxt_ = queued_ = first_ = cut_ = message_ = rcv_nxt_ = deliver_ = cursor_ = 0;
+  una_ = nxt_ = first_ = cut_ = message_ = rcv_nxt_ = deliver_ = cursor_ = 0;
   waiting_ = ready_ = delivered_ = 0;
   remote_window_ = 64;
   progress_ = budget_at_ = flush_at_ = now;
   rto_ = 200;
   srtt_ = variance_ = probe_at_ = probe_wait_ = 0;
-  trips_ = {};
   budget_ = full_budget;
   acks_n_ = acks_at_ = 0;
   tell_window_ = ask_window_ = flushing_ = dead_ = broken_ = false;
@@ -76,7 +76,6 @@ bool Channel::send(Bytes head, Bytes body) {
   stream_.push(head);
   stream_.push(body);
   waiting_++;
-  queued_++;
   return true;
 }
 
@@ -104,8 +103,6 @@ void Channel::cut() {
 }
 
 void Channel::measure(uint64_t rtt) {
-  trips_.lowest = std::max<uint64_t>(trips_.samples == 0 ? rtt : std::min(trips_.lowest, rtt), 1);
-  trips_.samples++;
   if (srtt_ == 0) {
     srtt_ = std::max<uint64_t>(rtt, 1);
     variance_ = rtt / 2;
@@ -281,7 +278,7 @@ void Channel::segment(ByteWriter *w, uint8_t cmd, uint32_t ts, uint32_t sn, size
   w->little(size, 4);
 }
 
-void Channel::begin_flush(uint64_t now) {
+void Channel::begin_flush(uint64_t now, Allowance allowance) {
   flushing_ = true;
   flush_at_ = now + flush_interval;
   acks_at_ = 0;
@@ -297,7 +294,13 @@ void Channel::begin_flush(uint64_t now) {
   } else {
     probe_wait_ = 0;
   }
-  while (cut_ != tail() && nxt_ - una_ < std::min(window_segments, remote_window_)) cut();
+  while (cut_ != tail() && nxt_ - una_ < std::min(window_segments, remote_window_) && allowance.room > 0) {
+    const size_t around = segment_header + overhead_, flight = cut_ - first_ + (nxt_ - una_) * around;
+    if (nxt_ - una_ >= min_flight && static_cast<double>(flight) >= allowance.flight) break;
+    const uint32_t before = cut_;
+    cut();
+    allowance.room -= static_cast<double>(cut_ - before + around);
+  }
   cursor_ = una_;
 }
 
@@ -312,11 +315,11 @@ bool Channel::wanted(uint32_t sn, uint64_t now) {
   return now >= s.due || (s.later >= 2 && !s.fast);
 }
 
-size_t Channel::output(uint8_t *to, uint64_t now) {
+size_t Channel::output(uint8_t *to, uint64_t now, Allowance allowance) {
   if (dead_) return 0;
   if (!flushing_) {
     if (!pending() || now < flush_at_) return 0;
-    begin_flush(now);
+    begin_flush(now, allowance);
   }
   while (true) {
     ByteWriter w({to, max_segments});

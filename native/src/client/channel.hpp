@@ -1,6 +1,8 @@
 // One reliable channel: a conversation of KCP. reliable.md specifies it.
 #pragma once
 
+#include <limits>
+
 #include "src/base/memory.hpp"
 #include "src/client/ring.hpp"
 
@@ -9,6 +11,12 @@ namespace uplink::detail::client {
 constexpr size_t max_segment = 1149;
 constexpr size_t max_reliable = 16384;
 constexpr uint32_t window_segments = 64;
+
+// Allowance is how much a channel may send for the first time, in bytes with all headers.
+struct Allowance {
+  double room = std::numeric_limits<double>::infinity();   // now
+  double flight = std::numeric_limits<double>::infinity(); // in flight
+};
 
 // Channel is one end of the channel. Times are milliseconds of any clock. It allocates memory for
 // queued messages, and for received segments that were not delivered, at most 64 of max_segment
@@ -35,19 +43,8 @@ public:
   size_t room() const;
   // waiting returns the number of messages that are not acknowledged.
   size_t waiting() const { return waiting_; }
-  // segments returns the number of segments that are not sent or not acknowledged. It is valid if
-  // messages do not share segments.
-  size_t segments() const { return queued_ - una_; }
-  // round_trip returns the smoothed round-trip time in ms, or 0.
-  uint64_t round_trip() const { return srtt_; }
-  // RoundTrips are measurements, in ms.
-  struct RoundTrips {
-    uint64_t lowest = 0; // at least 1; 0: none
-    uint32_t samples = 0;
-  };
-  // round_trips returns the measurements since restart_round_trips.
-  const RoundTrips &round_trips() const { return trips_; }
-  void restart_round_trips() { trips_ = {}; }
+  // unsent returns the number of bytes of messages that were not sent, without headers.
+  size_t unsent() const { return tail() - cut_; }
   // input handles a body. It reports whether it is well-formed.
   bool input(Bytes body, uint64_t now);
   // next_size returns the size of the next message if it is complete, or 0.
@@ -63,7 +60,8 @@ public:
   bool idle() const { return stream_.size() == 0; }
 
   // output writes the next body to send, at most 1,173 bytes, and returns its size, or 0.
-  size_t output(uint8_t *to, uint64_t now);
+  // Segments that were sent before are sent again whatever is allowed.
+  size_t output(uint8_t *to, uint64_t now, Allowance allowance = {});
   // next returns when output is to be called next, or UINT64_MAX.
   uint64_t next() const;
 
@@ -104,7 +102,7 @@ private:
   uint8_t received(size_t at);
   void take(uint8_t *to, size_t n);
   void measure(uint64_t rtt);
-  void begin_flush(uint64_t now);
+  void begin_flush(uint64_t now, Allowance allowance);
   bool wanted(uint32_t sn, uint64_t now);
   void segment(ByteWriter *w, uint8_t cmd, uint32_t ts, uint32_t sn, size_t size = 0) const;
   uint16_t window() const { return static_cast<uint16_t>(window_segments - (rcv_nxt_ - deliver_)); }
@@ -117,7 +115,6 @@ private:
   size_t limit_ = 0;
   bool share_ = true;
   size_t waiting_ = 0;
-  uint32_t queued_ = 0; // number of messages
   uint32_t conversation_ = 0;
   uint64_t timeout_ = 15000;
   size_t overhead_ = 0;
@@ -129,7 +126,6 @@ private:
   uint32_t remote_window_ = 64;
   uint64_t progress_ = 0; // time of the last new acknowledgment
   uint64_t rto_ = 200, srtt_ = 0, variance_ = 0;
-  RoundTrips trips_;
   uint64_t probe_at_ = 0, probe_wait_ = 0;
   uint64_t budget_at_ = 0;
   uint64_t budget_ = 32768;

@@ -265,7 +265,7 @@ void Core::ended(Link &l) {
     switch_over(now_);
     return;
   }
-  l.streams.start(now_);
+  l.streams.start();
   l.worlds.start();
   was_open_ = false;
   if (standby_ != nullptr)

@@ -45,7 +45,7 @@ void Link::begin(uint64_t timeout, uint64_t now) {
   release_encoders();
   release_decoders();
   release_held();
-  streams.start(now);
+  streams.start();
   worlds.start();
   for (Binding &b : bindings) {
     b.phase = Phase::requesting;

@@ -96,7 +96,7 @@ Error Core::do_write(uint32_t stream, Bytes data, uint64_t now, size_t *written)
   Error e = Error::closed;
   *written = 0;
   for (Link *l = links_; l != nullptr && e == Error::closed; l = l->next)
-    e = l->streams.write(stream, data, now, written);
+    e = l->streams.write(stream, data, now, l->session.path_rate(), written);
   return e;
 }
 

@@ -9,6 +9,9 @@ namespace {
 // client sends one.
 constexpr uint64_t heartbeat_interval = 1500 * ms;
 
+// Time in addition to 1.5 round trips for which streams may send without acknowledgments.
+constexpr uint64_t flight_time = 100 * ms;
+
 Reason reason_of_close(uint8_t code) {
   static const Reason reasons[] = {Reason::quit,      Reason::shutdown, Reason::replaced,
                                    Reason::violation, Reason::limit,    Reason::refused};
@@ -320,6 +323,11 @@ size_t Session::send(uint8_t *to, uint8_t kind, Bytes body, uint64_t now) {
   return send_part(to, now);
 }
 
+Allowance Session::streams(uint64_t now) {
+  const double time = (1.5 * static_cast<double>(path_.rtt()) + flight_time) / second;
+  return {rate_.stream_room(now), rate_.rate() * time};
+}
+
 size_t Session::send_part(uint8_t *to, uint64_t now) {
   uint8_t body[max_datagram];
   const size_t n = splitter_.next(body);
@@ -355,6 +363,8 @@ void Session::fill(Stats *s) const {
   *s = stats_;
   s->rtt = path_.rtt() * 1000;
   s->min_rtt = path_.min_rtt() * 1000;
+  s->path_rate = static_cast<uint64_t>(rate_.rate());
+  s->path_queue = rate_.queue() * 1000;
   s->suite = suite_;
   s->datagram_size = size_.size();
 }

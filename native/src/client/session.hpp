@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "src/client/channel.hpp"
 #include "src/client/datagram.hpp"
 #include "src/client/parts.hpp"
 #include "src/client/path.hpp"
@@ -67,6 +68,10 @@ public:
   // next_report writes a datagram with a report alone, if it should not wait any longer for a message,
   // and returns its size, or 0.
   size_t next_report(uint8_t *to, uint64_t now) { return now >= report_at() ? send_report(to, {}, now) : 0; }
+  // path_rate returns the rate that the path carries as far as is known, in bytes/s with all headers.
+  double path_rate() const { return rate_.rate(); }
+  // streams returns what streams may send now: what all other traffic leaves of the path.
+  Allowance streams(uint64_t now);
   // max_data returns the maximum size of a body of kind data.
   size_t max_data() const { return std::max<size_t>(size_.size(), max_sent) - (max_sent - max_body); }
   uint64_t timeout() const;

@@ -9,16 +9,13 @@ enum ChunkKind : uint8_t { open_kind, data_kind, end_kind, abort_kind, credit_ki
 
 constexpr size_t max_data = 1146, max_stream_name = 128, max_reason = 256;
 
-// The rule of LEDBAT (RFC 6817), as in internal/transport/reliable. When the round-trip time rises,
-// the number of segments in flight is reduced, so that the queue on the path delays other traffic
-// by no more than about target_delay.
-constexpr double target_delay = 20; // ms
-constexpr double first_window = 8, min_window = 2, max_window = 64;
-constexpr uint32_t grow_samples = 8; // minimum number of measurements before the window grows
-constexpr uint32_t slow_samples =
-    16; // minimum number before it shrinks; with fewer, jitter would look like a queue
-constexpr uint64_t base_time =
-    120000000;                        // time after which a round-trip time no longer counts for the minimum
+// The channel gets data for lead_time at the rate of the path, so that it has data to send until the
+// program writes again, and messages about other streams do not wait for long.
+constexpr double lead_time = 0.05; // seconds
+// segment_time is the time that the path needs for a message of data, if that is not shorter than
+// min_data or longer than max_data. On a slow path a longer one would delay other traffic.
+constexpr double segment_time = 0.008;
+constexpr double min_data = 256;
 constexpr size_t segment_size = 1250; // size of a full segment with all headers
 
 // Bytes of the channel's queue that are reserved for messages other than data of the program.
@@ -32,16 +29,17 @@ bool reserved(Bytes name) {
          std::memcmp(name.data, reserved_prefix, sizeof(reserved_prefix) - 1) == 0;
 }
 
+// data_at returns the maximum size of the data in a message, at the rate of the path.
+size_t data_at(double rate) {
+  return static_cast<size_t>(std::clamp(segment_time * rate, min_data, static_cast<double>(max_data)));
+}
+
 } // namespace
 
-void Streams::start(uint64_t now) {
+void Streams::start() {
   for (Writer &w : writers_) w = {};
   for (Reader &r : readers_) r = {};
   opens_ = peer_opens_ = bytes_ = {};
-  window_ = first_window;
-  found_ = false;
-  base_[0] = base_[1] = 0;
-  base_at_ = round_ = now;
   refuses_ = refused_ = arrived_ = false;
   sent_ = complete;
   payload_.clear();
@@ -143,11 +141,10 @@ void Streams::send_payload(Array<uint8_t> *data, size_t n) {
   sending_n_ = n;
   payload_sent_ = 0;
   sent_ = pending;
-  pump_payload();
 }
 
-// pump_payload sends as much of the payload as there is room for.
-void Streams::pump_payload() {
+// pump_payload passes as much of the payload to the channel as write does.
+void Streams::pump_payload(double rate) {
   if (sent_ != pending) return;
   if (payload_out_ == 0) {
     Writer &w = writers_[0]; // the session is new
@@ -158,8 +155,8 @@ void Streams::pump_payload() {
   for (Writer &w : writers_) {
     if (w.id != payload_out_ || w.over) continue;
     while (payload_sent_ < sending_n_) {
-      const size_t size = std::min(sending_n_ - payload_sent_, max_data);
-      if (!tell(data_kind, number(&w), {sending_.data() + payload_sent_, size})) return;
+      const size_t size = std::min(sending_n_ - payload_sent_, data_at(rate));
+      if (ahead(rate) || !tell(data_kind, number(&w), {sending_.data() + payload_sent_, size})) return;
       payload_sent_ += size;
     }
     w.over = w.ended = tell(end_kind, number(&w), {});
@@ -209,8 +206,7 @@ bool Streams::tell(uint8_t kind, uint32_t n, Bytes body) {
   return channel_.send({&head, 1}, body);
 }
 
-void Streams::send(uint64_t now) {
-  adapt(now);
+void Streams::send(double rate) {
   for (uint32_t n = 0; n < slots; n++) {
     Reader &r = readers_[n];
     if (r.over && !r.done) {
@@ -223,50 +219,22 @@ void Streams::send(uint64_t now) {
       r.read = 0;
     }
   }
-  pump_payload();
+  pump_payload(rate);
 }
 
-bool Streams::due() const {
-  if (!channel_.has_room(1)) return false;
-  if (sent_ == pending && std::any_of(writers_, writers_ + slots,
-                                      [this](const Writer &w) { return w.id == payload_out_ && !w.over; }))
+bool Streams::due(double rate) const {
+  const bool sending = sent_ == pending && std::any_of(writers_, writers_ + slots, [this](const Writer &w) {
+                         return w.id == payload_out_ && !w.over;
+                       });
+  if (sending && !ahead(rate) && channel_.has_room(1 + std::min(sending_n_ - payload_sent_, data_at(rate))))
     return true;
-  return std::any_of(readers_, readers_ + slots,
-                     [this](const Reader &r) { return (r.over && !r.done) || credit_due(r); });
+  return channel_.has_room(4) && std::any_of(readers_, readers_ + slots, [this](const Reader &r) {
+           return (r.over && !r.done) || credit_due(r);
+         });
 }
 
-// adapt changes the window, at most once per round trip, by the minimum of the round-trip times
-// since the last change. Higher ones include the wait for a flush and jitter, neither of which is a
-// queue.
-void Streams::adapt(uint64_t now) {
-  const Channel::RoundTrips t = channel_.round_trips();
-  if (t.samples < grow_samples || now - round_ < 1000 * t.lowest) return;
-  if (now - base_at_ > base_time / 2) {
-    base_[1] = base_[0];
-    base_[0] = 0;
-    base_at_ = now;
-  }
-  base_[0] = base_[0] == 0 ? t.lowest : std::min(base_[0], t.lowest);
-  const uint64_t base = base_[1] == 0 ? base_[0] : std::min(base_[0], base_[1]);
-  const double off = std::max(1 - static_cast<double>(t.lowest - base) / target_delay, -1.0);
-  if (off < 0 && t.samples < slow_samples) return;
-  round_ = now;
-  channel_.restart_round_trips();
-  found_ = found_ || off < 0;
-  if (off < 0)
-    window_ = std::max(window_ * (1 + off / 2), min_window);
-  else if (found_)
-    window_ = std::min(window_ + off * std::max(window_ / 16, 1.0), max_window);
-  else
-    window_ = std::min(window_ * (1 + off / 4), max_window);
-}
-
-// rate returns the bytes per second that may be sent: the window in slightly less than a round
-// trip.
-uint64_t Streams::rate() const {
-  const uint64_t rtt = channel_.round_trip();
-  if (rtt == 0) return max_rate_;
-  return std::min<uint64_t>(max_rate_, static_cast<uint64_t>(1250 * window_ * segment_size) / rtt);
+bool Streams::ahead(double rate) const {
+  return static_cast<double>(channel_.unsent()) > lead_time * rate;
 }
 
 Streams::Writer *Streams::writer(uint32_t stream) {
@@ -289,15 +257,14 @@ Error Streams::open(Bytes name, uint64_t now, uint32_t *stream) {
   return Error::full;
 }
 
-Error Streams::write(uint32_t stream, Bytes data, uint64_t now, size_t *written) {
+Error Streams::write(uint32_t stream, Bytes data, uint64_t now, double rate, size_t *written) {
   *written = 0;
   Writer *w = writer(stream);
   if (w == nullptr) return Error::closed;
   while (*written < data.size) {
-    const size_t n = std::min({data.size - *written, max_data, size_t{w->credit}});
-    if (n == 0 || !channel_.has_room(spare_bytes + 1 + n) ||
-        channel_.segments() >= static_cast<size_t>(window_) ||
-        !bytes_.take(n + 64, rate(), std::max<uint64_t>(rate() / 16, 2 * segment_size), now))
+    const size_t n = std::min({data.size - *written, data_at(rate), size_t{w->credit}});
+    if (n == 0 || ahead(rate) || !channel_.has_room(spare_bytes + 1 + n) ||
+        !bytes_.take(n + 64, max_rate_, std::max<uint64_t>(max_rate_ / 16, 2 * segment_size), now))
       break;
     tell(data_kind, number(w), {data.data + *written, n});
     w->credit -= static_cast<uint32_t>(n);

@@ -26,19 +26,20 @@ public:
     max_rate_ = rate;
   }
   // start begins a session. Streams of an earlier session have ended.
-  void start(uint64_t now);
+  void start();
 
   // receive handles a message of the other end. It reports whether the message is well-formed.
   bool receive(Bytes message, uint64_t now);
   // polled records that poll_event returned an event of a stream.
   void polled(const Event &e);
-  // send passes messages that are due to the channel.
-  void send(uint64_t now);
+  // send passes messages that are due to the channel. rate is that of the path, in bytes/s.
+  void send(double rate);
   // due reports whether a message is due and there is room for it.
-  bool due() const;
+  bool due(double rate) const;
 
   Error open(Bytes name, uint64_t now, uint32_t *stream);
-  Error write(uint32_t stream, Bytes data, uint64_t now, size_t *written);
+  // write passes as much data to the channel as it sends within a short time at the path's rate.
+  Error write(uint32_t stream, Bytes data, uint64_t now, double rate, size_t *written);
   Error end(uint32_t stream);
   Error abort(uint32_t stream, Bytes reason);
   // stop ends the reading of a stream before its end.
@@ -91,13 +92,13 @@ private:
 
   bool on_open(Reader *r, Bytes name, uint64_t now);
   bool on_payload(uint8_t kind, Bytes body);
-  void pump_payload();
+  void pump_payload(double rate);
+  // ahead reports whether the channel has enough data to send for now.
+  bool ahead(double rate) const;
   bool on_writer(uint8_t kind, Reader *r, Bytes body);
   bool on_reader(uint8_t kind, uint8_t number, Bytes body);
   bool credit_due(const Reader &r) const { return !r.over && r.open && r.read >= window / 4; }
   bool tell(uint8_t kind, uint32_t number, Bytes body);
-  void adapt(uint64_t now);
-  uint64_t rate() const;
   Writer *writer(uint32_t stream);
   uint32_t number(const Writer *w) const { return static_cast<uint32_t>(w - writers_); }
 
@@ -117,13 +118,6 @@ private:
   Writer writers_[slots];
   Reader readers_[slots];
   Bucket opens_, peer_opens_, bytes_;
-
-  double window_ = 0;  // maximum number of unacknowledged segments
-  bool found_ = false; // the window has reached the path's capacity once; it grows slowly from then on
-  // Minimum round-trip times in the current and in the previous half of base_time, in ms.
-  uint64_t base_[2] = {0, 0};
-  uint64_t base_at_ = 0;
-  uint64_t round_ = 0; // time of the last change of window_
 };
 
 } // namespace uplink::detail::client

@@ -107,9 +107,9 @@ size_t Core::next_of(Link &l, Buffer to, uint64_t now) {
   if (n > 0 || !l.is_open()) return n;
   uint8_t body[max_datagram];
   uint8_t kind = reliable;
-  l.streams.send(now);
+  l.streams.send(l.session.path_rate());
   n = l.reliable.output(body, now / 1000);
-  if (n == 0) n = l.bulk.output(body, now / 1000);
+  if (n == 0) n = l.bulk.output(body, now / 1000, l.bulk.unsent() > 0 ? l.session.streams(now) : Allowance{});
   if (n == 0) {
     kind = data;
     n = next_bind(l, body, now);
@@ -133,7 +133,7 @@ uint64_t Core::timeout_of(const Link &l) const {
   if (!l.is_open()) return t;
   for (const Channel *c : {&l.reliable, &l.bulk})
     if (c->next() != UINT64_MAX) t = std::min(t, c->next() * 1000);
-  if (l.waiting_n > 0 || l.streams.due()) t = 0;
+  if (l.waiting_n > 0 || l.streams.due(l.session.path_rate())) t = 0;
   t = std::min(t, std::min(l.acks_due(), l.worlds.alone(now_, l.session.rtt())));
   if (l.role != Role::former)
     for (size_t i = 0; i < rpcs_n_; i++)

@@ -53,7 +53,16 @@ struct Upload {
   uint32_t ids = 1, stream = 0;
   size_t uncredited = 0; // bytes that arrived since the last credit
   Streams streams{{}, end[0], events, ids};
-  std::multimap<uint64_t, Data> flight[2]; // by arrival
+  PathRate path;
+  Arrivals arrivals;
+  // Packet is a body, or a report if that is empty.
+  struct Packet {
+    Data body;
+    uint64_t number = 0;
+    Report report;
+  };
+  std::multimap<uint64_t, Packet> flight[2]; // by arrival
+  uint64_t sent = 0, newest = 0;             // numbers of the next datagram, and of the next new one
   uint64_t now = 1000, free = 0, longest = 0;
 
   Upload() {
@@ -63,7 +72,8 @@ struct Upload {
     }
     REQUIRE(events.create({}, 18944));
     streams.configure(true, 262144);
-    streams.start(now * 1000);
+    streams.start();
+    path.start(now * 1000);
     REQUIRE(streams.open(view("upload"), now * 1000, &stream) == Error::ok);
   }
 
@@ -75,21 +85,39 @@ struct Upload {
     longest = 0;
     for (const uint64_t stop = now + time; now < stop; now++) {
       size_t n = 0;
-      (void)streams.write(stream, view(data), now * 1000, &n);
-      streams.send(now * 1000);
+      (void)streams.write(stream, view(data), now * 1000, path.rate(), &n);
+      streams.send(path.rate());
       for (int i = 0; i < 2; i++) {
-        for (size_t size = end[i].output(b.data(), now); size > 0; size = end[i].output(b.data(), now)) {
+        const auto output = [&] {
+          const Allowance limits = {path.stream_room(now * 1000), path.rate() / 4};
+          return end[i].output(b.data(), now, i == 0 ? limits : Allowance{});
+        };
+        for (size_t size = output(); size > 0; size = output()) {
           uint64_t departs = now;
           if (i == 0 && rate > 0) {
-            free = std::max(free, now) + size / rate;
+            free = std::max(free, now) + (size + 55) / rate;
             departs = free;
             longest = std::max(longest, free - now);
           }
-          flight[i].emplace(departs + delay(now), Data(b.begin(), b.begin() + static_cast<long>(size)));
+          const Data body(b.begin(), b.begin() + static_cast<long>(size));
+          flight[i].insert({departs + delay(now), {body, sent, {}}});
+          if (i == 0) path.departed(now * 1000, sent++, size + 55);
         }
-        for (auto f = flight[i].begin(); f != flight[i].end() && f->first <= now; f = flight[i].erase(f))
-          REQUIRE(end[1 - i].input(bytes(f->second), now));
+        for (auto f = flight[i].begin(); f != flight[i].end() && f->first <= now; f = flight[i].erase(f)) {
+          const Packet &p = f->second;
+          if (i == 0) {
+            arrivals.arrived(now * 1000, p.number, p.number >= newest, p.body.size() + 55);
+            newest = std::max(newest, p.number + 1);
+          } else if (p.body.empty()) {
+            REQUIRE(path.reported(now * 1000, p.report, sent));
+            path.echoed(now * 1000, 0);
+            continue;
+          }
+          REQUIRE(end[1 - i].input(bytes(p.body), now));
+        }
       }
+      if (now * 1000 >= arrivals.due())
+        flight[1].insert({now + delay(now), {{}, 0, arrivals.take(now * 1000)}});
       Data m(max_reliable);
       for (size_t size = end[1].receive(m.data()); size > 0; size = end[1].receive(m.data()))
         if (m[0] >> 3 == 1) got += size - 1, uncredited += size - 1;

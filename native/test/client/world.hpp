@@ -259,7 +259,9 @@ struct World {
       }
       for (Server *s : {&server, other, third}) {
         if (s == nullptr) continue;
-        if (s->open && !s->silent && !s->forgotten)
+        const bool present = s->open && !s->silent && !s->forgotten;
+        if (present && now / 1000 >= s->arrivals.due()) s->send(s->arrivals.take(now / 1000), {});
+        if (present)
           for (Channel *c : {&s->channel, &s->bulk})
             while (const size_t n = c->output(b.data(), now / millisecond))
               s->send(reliable, Data(b.begin(), b.begin() + static_cast<long>(n)));
