@@ -77,6 +77,10 @@ namespace Uplink
         internal uint structSize;
         public ulong Rtt, MinRtt, Sent, SentBytes, Received, Dropped, Missing, Calls, Acks, ServerCalls, ServerCallsDropped;
         public int Suite, DatagramSize;
+        /// <summary>The rate of the path to the server as far as is known, in bytes/s with all headers.</summary>
+        public ulong PathRate;
+        /// <summary>The time that the last measured datagram waited in the queue of the path, in ns.</summary>
+        public ulong PathQueue;
     }
 
     /// <summary>The state of an RPC's jitter buffer at the server, and the rate at which to call the RPC.
