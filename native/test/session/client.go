@@ -355,6 +355,31 @@ func (c *native) request(body []byte) (id uint32, err error) {
 	return uint32(n), err
 }
 
+func (c *native) openStream(name string) (stream uint32, err error) {
+	text := C.CString(name)
+	defer C.free(unsafe.Pointer(text))
+	var n C.uint32_t
+	err = check(C.uplink_client_open_stream(c.client, text, &n, c.now()))
+	return uint32(n), err
+}
+
+// writeStream sends as much of b as there is room for.
+func (c *native) writeStream(stream uint32, b []byte) error {
+	var n C.size_t
+	err := check(C.uplink_client_write_stream(c.client, C.uint32_t(stream), (*C.uint8_t)(&b[0]), C.size_t(len(b)), &n, c.now()))
+	if errors.Is(err, nativeFull) {
+		return nil
+	}
+	return err
+}
+
+// path returns the rate of the path in bytes/s, and the time in its queue.
+func (c *native) path() (rate uint64, queue time.Duration) {
+	s := C.uplink_stats{struct_size: C.sizeof_uplink_stats}
+	C.uplink_client_stats(c.client, &s)
+	return uint64(s.path_rate), time.Duration(s.path_queue)
+}
+
 // run receives and sends all pending datagrams, and passes events to take.
 func (c *native) run(take func(*event)) {
 	for more := true; more; {
