@@ -41,7 +41,7 @@ func TestDrainOnSignal(t *testing.T) {
 		args := func(string) []string { return nil }
 		if inFleet {
 			backend := start(t, "backend", "--listen", "127.0.0.1:0")
-			url := backend.await(&backend.stderr, `msg=backend url=(\S+)\n`)[1]
+			url := backend.await(&backend.stderr, `msg=backend url=(\S+)`)[1]
 			args = func(name string) []string {
 				return []string{"--fleet", url + "fleet/", "--fleet-name", name, "--label", "map=dust"}
 			}
