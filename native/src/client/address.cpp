@@ -60,9 +60,9 @@ public:
     }
     if (!done() || (gap < 0 ? n != 8 : n > 7)) return false;
     if (gap < 0) return true;
-    const size_t tail = static_cast<size_t>(2 * (n - gap));
+    const size_t tail = 2 * static_cast<size_t>(n - gap);
     std::memmove(ip + 16 - tail, ip + 2 * gap, tail);
-    std::memset(ip + 2 * gap, 0, static_cast<size_t>(16 - 2 * n));
+    std::memset(ip + 2 * gap, 0, 16 - 2 * static_cast<size_t>(n));
     return true;
   }
 

@@ -86,7 +86,8 @@ size_t describe(const Event &e, char *to, size_t capacity) {
     out.add(n->value);
     out.number(" ", static_cast<long long>(e.value));
   }
-  for (const char *part : {status_text(e.type, e.status), e.reason == Reason::none ? "" : text(e.reason)}) {
+  const char *const parts[] = {status_text(e.type, e.status), e.reason == Reason::none ? "" : text(e.reason)};
+  for (const char *part : parts) {
     if (part[0] == 0) continue;
     out.add(": ");
     out.add(part);

@@ -11,7 +11,7 @@ using namespace detail;
 
 namespace {
 
-constexpr uint64_t max_late = 64; // payloads by which one that is decoded can be late
+constexpr unsigned max_late = 64; // payloads by which one that is decoded can be late
 
 struct DecoderImpl final : Decoder {
   enum class Type : uint8_t { delta, reset, keyframe };
@@ -37,7 +37,7 @@ struct DecoderImpl final : Decoder {
     Header header;
     uint64_t n = 0;
     Type type = Type::delta;
-    const State *state = nullptr; // which has learned up to the baseline
+    const detail::State *state = nullptr; // which has learned up to the baseline
     size_t count = 1;
     bool repeats = false;
   };
@@ -59,9 +59,9 @@ Error Decoder::create(const Allocator &a, const Schema &s, const DecoderConfig &
   d->allocator = a;
   d->config = c;
   const SchemaImpl &schema = detail::impl(s);
+  const size_t kept = c.ring + static_cast<size_t>(max_reach) + (c.deliver_late ? max_late : 0);
   const bool late = c.deliver_late && c.codec == Codec::adaptive;
-  if (!d->s.create(a, schema, c.codec, c.prior, c.ring, c.peer_ring,
-                   c.ring + max_reach + (c.deliver_late ? max_late : 0)) ||
+  if (!d->s.create(a, schema, c.codec, c.prior, c.ring, c.peer_ring, kept) ||
       !d->decoded.create(a, schema, max_calls) || (late && !d->checkpoints.create(a, d->s.model))) {
     destroy(d);
     return Error::no_memory;
