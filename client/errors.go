@@ -34,23 +34,19 @@ var (
 // server: a field has another kind or number of values, or a smaller range at its receiver, or the
 // two ends have no field name in common.
 type FieldError struct {
-	RPC   string // empty for a world
-	World string // empty for an RPC
 	Field string
 	Here  string // the client's description of the field; empty if it has no such field
 	There string // the server's, as received: arbitrary bytes; empty if it has no such field
-	// Nearest is the name of the field of the server that was probably meant, if no field of both
+
+	of string // the binding or the world
+	// nearest is the name of the field of the server that was probably meant, if no field of both
 	// ends has the same name; as received.
-	Nearest string
+	nearest string
 }
 
 func (e *FieldError) Error() string {
-	what := "bind " + e.RPC
-	if e.World != "" {
-		what = "world " + e.World
-	}
 	return fmt.Sprintf("client: %s: field \"%s\" cannot be converted: here %s, at the server %s%s",
-		what, shown(e.Field), orNothing(e.Here), orNothing(e.There), message.AsNearest(e.Nearest))
+		e.of, shown(e.Field), orNothing(e.Here), orNothing(e.There), message.AsNearest(e.nearest))
 }
 
 func orNothing(field string) string {
@@ -129,13 +125,13 @@ func bindError(s *schema.Schema, codec rpcdelta.Codec, a *message.BindAnswer) er
 	case message.ReasonUnknown:
 		return &unknownRPC{s.RPC(), a.Known}
 	case message.ReasonSchema:
-		e := &FieldError{RPC: s.RPC(), There: a.Theirs}
+		e := &FieldError{of: "bind " + s.RPC(), There: a.Theirs}
 		e.Field, _, _ = strings.Cut(a.Theirs, " ")
 		if fields := s.Fields(); a.Field >= 0 && a.Field < len(fields) {
 			e.Here, e.Field = fields[a.Field].String(), fields[a.Field].Name
 		}
 		if a.Theirs == "" {
-			e.Nearest = message.NearestName(e.Field, a.Answering)
+			e.nearest = message.NearestName(e.Field, a.Answering)
 		}
 		return e
 	case message.ReasonCodec:

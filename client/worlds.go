@@ -152,11 +152,11 @@ func versionOf[T any](own *snapshot.Type[T], world string, there *schema.Schema)
 		return own, nil
 	}
 	if !slices.ContainsFunc(here.Fields(), func(f schema.Field) bool { return hasField(there, f.Name) }) {
-		return nil, incompatible(&FieldError{World: world, Field: here.Fields()[0].Name, Here: here.Fields()[0].String(), Nearest: message.NearestName(here.Fields()[0].Name, namesOf(there))})
+		return nil, incompatible(&FieldError{of: "world " + world, Field: here.Fields()[0].Name, Here: here.Fields()[0].String(), nearest: message.NearestName(here.Fields()[0].Name, namesOf(there))})
 	}
 	typ, err := own.From(there)
 	if e, ok := errors.AsType[*versions.FieldError](err); ok {
-		return nil, incompatible(&FieldError{World: world, Field: e.Name, Here: e.To, There: e.From})
+		return nil, incompatible(&FieldError{of: "world " + world, Field: e.Name, Here: e.To, There: e.From})
 	}
 	if err != nil {
 		return nil, malformedFields(world, err)

@@ -8,3 +8,6 @@ func (p *Player) BreakDecoder(rpc int) {
 	defer p.bindings.Unlock()
 	*p.bindings.at(rpc).dec = rpcdelta.Decoder{}
 }
+
+// Shards returns the number of shards.
+func (s *Server) Shards() int { return len(s.shards) }

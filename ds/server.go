@@ -149,10 +149,6 @@ func (s *Server) Draining() bool { return s.leaving.Load() || s.draining.Load() 
 // Linux.
 func (s *Server) KernelDrops() (n uint64, ok bool) { return s.ln.KernelDrops() }
 
-// Shards returns the number of shards: Config.Transport.Shards, or 1 if the network cannot spread
-// datagrams.
-func (s *Server) Shards() int { return len(s.shards) }
-
 // Players returns an iterator over the connected players, in no order. Players who connect or
 // disconnect during the iteration may be included or not.
 func (s *Server) Players() iter.Seq[*Player] {

@@ -30,8 +30,8 @@ const (
 	maxInputs     = 4096
 )
 
-// ErrOrder reports an input whose sequence number is not higher than that of the previous input.
-var ErrOrder = errors.New("predict: the sequence numbers of inputs must ascend")
+// errOrder reports an input whose sequence number is not higher than that of the previous input.
+var errOrder = errors.New("predict: the sequence numbers of inputs must ascend")
 
 // Stats contains the counts of a [Predictor].
 type Stats struct {
@@ -94,10 +94,10 @@ func (p *Predictor[S, I]) State() *S { return &p.state }
 func (p *Predictor[S, I]) Stats() Stats { return p.stats }
 
 // Apply applies an input that was sent with a sequence number. Numbers ascend, with gaps or
-// without; else Apply returns [ErrOrder] and changes nothing.
+// without; else Apply returns an error and changes nothing.
 func (p *Predictor[S, I]) Apply(seq uint64, input *I) error {
 	if seq < p.next {
-		return fmt.Errorf("%w: %d after %d", ErrOrder, seq, p.next-1)
+		return fmt.Errorf("%w: %d after %d", errOrder, seq, p.next-1)
 	}
 	p.next = seq + 1
 	p.stats.Inputs++

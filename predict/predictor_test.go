@@ -122,7 +122,7 @@ func TestTolerance(t *testing.T) {
 	if err := p.Apply(0, &push); err != nil || p.State().at != 1 || p.Waiting() != 1 {
 		t.Errorf("after a reset: %v, %+v", err, *p.State())
 	}
-	if err := p.Apply(0, &push); !errors.Is(err, ErrOrder) || p.State().at != 1 {
+	if err := p.Apply(0, &push); !errors.Is(err, errOrder) || p.State().at != 1 {
 		t.Errorf("the same input again: %v, %+v", err, *p.State())
 	}
 }
