@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,8 @@ var (
 	chaosFor     = flag.Duration("chaos", 0, "how long TestChaos runs; 0: not at all")
 	chaosHold    = flag.Duration("hold", 6*time.Second, "how long each fault of TestChaos lasts")
 	chaosPlayers = flag.Int("players", 30, "players of TestChaos")
+	chaosAlerts  = flag.Bool("alerts", false, "run Prometheus with the alerts in deploy; faults then last until theirs fires, up to 2 minutes")
+	chaosOnly    = flag.String("fault", "", "regular expression of the names of the faults of TestChaos")
 	chaosSeed    = flag.Uint64("seed", 0, "seed of the faults of TestChaos; 0: a random one, which is printed")
 )
 
@@ -69,9 +72,11 @@ type chaosFleet struct {
 	nats, stores, ds []*program
 	backend          *program
 	backendURL       string
+	prometheus       string   // URL; empty: none
 	addrs            []string // of the servers
 	trace            *trace.Trace
 	schema           string
+	targets          map[string][]string // of Prometheus, by job
 	players          []*chaosPlayer
 	next             uint64 // client id
 }
@@ -128,9 +133,76 @@ func newChaosFleet(t *testing.T) *chaosFleet {
 		key := fmt.Sprintf("ds-%d.key", i)
 		f.copy("ds.key", key)
 		f.ds = append(f.ds, f.program(fmt.Sprintf("ds-%d", i), "uplink", "ds", "--listen", at(9+i), "--schema", f.schema, "--key", f.path(key),
-			"--fleet", strings.Join(storeURLs, ","), "--fleet-name", fmt.Sprintf("ds-%d", i), "--metrics", at(12+i)))
+			"--fleet", strings.Join(storeURLs, ","), "--fleet-name", fmt.Sprintf("ds-%d", i), "--metrics", at(12+i), "--record", f.path(fmt.Sprintf("moves-%d.csv", i)), "--overwrite"))
 	}
+	f.targets = map[string][]string{"uplink": {at(12), at(13), at(14)}, "uplink-backend": {at(8)}, "uplink-nats": {at(6), at(7)}}
 	return f
+}
+
+// startPrometheus starts Prometheus with the rules in deploy.
+func (f *chaosFleet) startPrometheus() {
+	f.t.Helper()
+	rules, err := filepath.Abs("../../deploy/prometheus")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%[1]s/recording.yml, %[1]s/alerts.yml]\nscrape_configs:\n", rules)
+	for job, targets := range f.targets {
+		config += fmt.Sprintf("  - {job_name: %s, static_configs: [{targets: [%s]}]}\n", job, strings.Join(targets, ", "))
+	}
+	f.write("prometheus.yml", config)
+	binary, err := exec.LookPath("prometheus")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	p := f.program("prometheus", binary, "--config.file="+f.path("prometheus.yml"), "--storage.tsdb.path="+f.path("metrics"), "--web.listen-address=127.0.0.1:0")
+	address := regexp.MustCompile(`msg="Listening on" address=(\S+)`)
+	eventually(f.t, "Prometheus listens", func() bool {
+		m := address.FindStringSubmatch(p.log.tail(1 << 20))
+		if m != nil {
+			f.prometheus = "http://" + m[1]
+		}
+		return m != nil
+	})
+	eventually(f.t, "it is ready", func() bool {
+		res, err := http.Get(f.prometheus + "/-/ready")
+		if err != nil {
+			return false
+		}
+		_ = res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	})
+}
+
+// firing returns the alerts that fire and page somebody, or have the name.
+func (f *chaosFleet) firing(name string) (names []string) {
+	if f.prometheus == "" {
+		return nil
+	}
+	res, err := http.Get(f.prometheus + "/api/v1/alerts")
+	if err != nil {
+		f.t.Error(err)
+		return nil
+	}
+	defer res.Body.Close()
+	var out struct {
+		Data struct {
+			Alerts []struct {
+				Labels map[string]string
+				State  string
+			}
+		}
+	}
+	if err := json.NewDecoder(res.Body).Decode(&out); err != nil {
+		f.t.Error(err)
+	}
+	for _, a := range out.Data.Alerts {
+		if n := a.Labels["alertname"]; a.State == "firing" && (a.Labels["severity"] == "page" || n == name) && !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func (f *chaosFleet) path(name string) string { return filepath.Join(f.dir, name) }
@@ -157,7 +229,10 @@ func (f *chaosFleet) keygen(name string) {
 
 // program starts a program until the end of the test.
 func (f *chaosFleet) program(name, binary string, args ...string) *program {
-	p := &program{t: f.t, name: name, args: append([]string{f.path(binary)}, args...), log: new(record)}
+	if !filepath.IsAbs(binary) {
+		binary = f.path(binary)
+	}
+	p := &program{t: f.t, name: name, args: append([]string{binary}, args...), log: new(record)}
 	f.t.Cleanup(func() {
 		p.end(syscall.SIGKILL)
 		if f.t.Failed() {
@@ -280,6 +355,16 @@ func (f *chaosFleet) losses(except string) (all []string) {
 	return all
 }
 
+// at returns the number of players at a server.
+func (f *chaosFleet) at(server string) (n int) {
+	for _, p := range f.players {
+		if p.conn.Server() == server {
+			n++
+		}
+	}
+	return n
+}
+
 // fault is a fault with the end of it, and where it is named.
 type fault struct {
 	name       string
@@ -290,6 +375,7 @@ type fault struct {
 	silent     bool       // players can join meanwhile
 	lame       bool       // the backend does not answer meanwhile
 	hold       time.Duration
+	alert      string // that fires, or alternatives separated by |; empty: none that pages
 }
 
 // faults returns what can happen to the fleet.
@@ -310,18 +396,29 @@ func (f *chaosFleet) faults(r *rand.Rand) []fault {
 	killBackend, startBackend := one(f.backend)
 	killStore, startStore := one(store)
 	killNode, startNode := one(f.nats[i])
-	limit := func(n uint64) func() {
+	limit := func(p *program, resource int, n uint64) func() {
 		return func() {
 			var l unix.Rlimit
-			pid := f.backend.cmd.Process.Pid
-			if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &l); err != nil {
+			pid := p.cmd.Process.Pid
+			if err := unix.Prlimit(pid, resource, nil, &l); err != nil {
 				f.t.Error(err)
 			}
 			l.Cur = min(n, l.Max)
-			if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &l, nil); err != nil {
+			if err := unix.Prlimit(pid, resource, &l, nil); err != nil {
 				f.t.Error(err)
 			}
 			http.DefaultClient.CloseIdleConnections()
+		}
+	}
+	restart := func(p *program) {
+		p.end(syscall.SIGTERM)
+		p.start()
+		f.await("a player joins", 30*time.Second)
+	}
+	busy := f.ds[0] // the server with the most players
+	for k, addr := range f.addrs {
+		if f.at(addr) > f.at(f.addrs[slices.Index(f.ds, busy)]) {
+			busy = f.ds[k]
 		}
 	}
 	key := fmt.Sprintf("ds-%d.key", i)
@@ -332,23 +429,20 @@ func (f *chaosFleet) faults(r *rand.Rand) []fault {
 		}
 	}
 	return []fault{
-		{name: "kill -9 of ds-" + fmt.Sprint(i), begin: killDS, end: startDS, says: []*program{f.backend}, text: "server lost", server: f.addrs[i], silent: true, hold: 15 * time.Second},
-		{name: "kill -9 of the backend", begin: killBackend, end: startBackend},
+		{name: "kill -9 of ds-" + fmt.Sprint(i), begin: killDS, end: startDS, says: []*program{f.backend}, text: "server lost", server: f.addrs[i], silent: true, hold: 15 * time.Second, alert: "UplinkServerLost"},
+		{name: "kill -9 of the backend", begin: killBackend, end: startBackend, alert: "UplinkControlDown"},
 		{name: "kill -9 of " + store.name, begin: killStore, end: startStore, silent: true},
-		{name: "kill -9 of both stores", begin: each(f.stores, kill), end: each(f.stores, begin), says: f.ds, text: "fleet store fails"},
+		{name: "kill -9 of both stores", begin: each(f.stores, kill), end: each(f.stores, begin), says: f.ds, text: "fleet store fails", alert: "UplinkStoreDown"},
 		{name: "kill -9 of a NATS server", begin: killNode, end: startNode, silent: true},
-		{name: "kill -9 of all NATS servers", begin: each(f.nats, kill), end: each(f.nats, begin), says: f.stores, text: "no connection to NATS"},
+		{name: "kill -9 of all NATS servers", begin: each(f.nats, kill), end: each(f.nats, begin), says: f.stores, text: "no connection to NATS", alert: "UplinkStoreDown"},
 		{name: "NATS emptied", begin: each(f.nats, func(p *program) {
 			kill(p)
 			_ = os.RemoveAll(f.path(p.name))
 		}), end: each(f.nats, begin), says: f.stores, text: "bucket created"},
-		{name: "a rotation that begins with ds-" + fmt.Sprint(i), begin: rotate("other.key"), end: rotate("ds.key"), says: []*program{f.backend}, text: "no issuer key for a server", silent: true},
-		{name: "no file descriptors for the backend", begin: limit(4), end: limit(1 << 10), says: []*program{f.backend}, text: "too many open files", lame: true},
-		{name: "rolling upgrade", begin: each(f.ds, func(p *program) {
-			p.end(syscall.SIGTERM)
-			p.start()
-			f.await("a player joins", 30*time.Second)
-		}), end: func() {}, silent: true},
+		{name: "a rotation that begins with ds-" + fmt.Sprint(i), begin: rotate("other.key"), end: rotate("ds.key"), says: []*program{f.backend}, text: "no issuer key for a server", silent: true, alert: "UplinkKeyMissing"},
+		{name: "no file descriptors for the backend", begin: limit(f.backend, unix.RLIMIT_NOFILE, 4), end: limit(f.backend, unix.RLIMIT_NOFILE, 1<<10), says: []*program{f.backend}, text: "too many open files", lame: true, alert: "UplinkStoreDown|UplinkControlDown"},
+		{name: "a full disk for " + busy.name, begin: limit(busy, unix.RLIMIT_FSIZE, 1), end: func() { restart(busy) }, says: []*program{busy}, text: "recording stopped", silent: true, alert: "UplinkFileLosses"},
+		{name: "rolling upgrade", begin: each(f.ds, restart), end: func() {}, silent: true},
 	}
 }
 
@@ -400,6 +494,9 @@ func TestChaos(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	f := newChaosFleet(t)
 	f.await("the first player joins", time.Minute)
+	if *chaosAlerts {
+		f.startPrometheus()
+	}
 	for len(f.players) < *chaosPlayers {
 		p, err := f.join()
 		if err != nil {
@@ -414,8 +511,9 @@ func TestChaos(t *testing.T) {
 		http.DefaultClient.CloseIdleConnections()
 	})
 	var order []int
+	only := regexp.MustCompile(*chaosOnly)
 	for end := time.Now().Add(*chaosFor); time.Now().Before(end) && !t.Failed(); {
-		all := f.faults(r)
+		all := slices.DeleteFunc(f.faults(r), func(c fault) bool { return !only.MatchString(c.name) })
 		if len(order) == 0 {
 			order = r.Perm(len(all))
 		}
@@ -423,6 +521,20 @@ func TestChaos(t *testing.T) {
 		order = order[1:]
 		f.strike(c)
 	}
+}
+
+// until waits until the alert of a fault fires, and returns the time since the fault began; 0 if it
+// does not.
+func (f *chaosFleet) until(c fault, begun time.Time, already []string) time.Duration {
+	for f.prometheus != "" && c.alert != "" && time.Since(begun) < 2*time.Minute {
+		for name := range strings.SplitSeq(c.alert, "|") {
+			if slices.Contains(f.firing(name), name) && !slices.Contains(already, name) {
+				return time.Since(begun)
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return 0
 }
 
 // strike lets a fault happen.
@@ -436,12 +548,8 @@ func (f *chaosFleet) strike(c fault) {
 		return n
 	}
 	before := count()
-	on := 0
-	for _, p := range f.players {
-		if p.conn.Server() == c.server {
-			on++
-		}
-	}
+	on := f.at(c.server)
+	already := f.firing(c.alert)
 	begun := time.Now()
 	c.begin()
 	named, back := time.Duration(0), time.Duration(0)
@@ -468,6 +576,7 @@ func (f *chaosFleet) strike(c fault) {
 	}
 	hold := max(*chaosHold, c.hold)
 	look(hold)
+	fired := f.until(c, begun, already)
 	if c.silent {
 		f.await("players join during "+c.name, 20*time.Second)
 	}
@@ -478,6 +587,15 @@ func (f *chaosFleet) strike(c fault) {
 	joins := f.await("players join after "+c.name, time.Minute)
 	look(time.Minute)
 	f.settled(30 * time.Second)
+	if c.alert != "" && f.prometheus != "" && fired == 0 {
+		t.Errorf("%s: %s does not fire", c.name, c.alert)
+	}
+	if f.prometheus != "" {
+		t.Logf("%-40s %s fires after %5.1f s; fired before: %v; pages: %v", c.name, c.alert, fired.Seconds(), already, f.firing(c.alert))
+	}
+	if c.alert == "" && len(f.firing("")) > len(already) {
+		t.Errorf("%s: it pages: %v, before it: %v", c.name, f.firing(""), already)
+	}
 	t.Logf("%-40s players of a dead server %2d, back after %5.2f s; named after %5.2f s: %q; joins %5.2f s after the end",
 		c.name, on, back.Seconds(), named.Seconds(), c.text, joins.Seconds())
 	if lost := f.losses(c.server); len(lost) > 0 {
