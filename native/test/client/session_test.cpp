@@ -205,6 +205,18 @@ TEST_CASE("refusals") {
   }
 }
 
+TEST_CASE("refusals for the time being") {
+  for (const auto &c : {std::pair<uint8_t, Reason>{2, Reason::busy}, {4, Reason::refused}}) {
+    World w;
+    w.server.refusal = c.first;
+    w.connect();
+    w.run(600);
+    CHECK(w.last().type != EventType::disconnected); // it goes on until its timeout
+    w.run(30000);
+    CHECK(w.last().reason == c.second);
+  }
+}
+
 TEST_CASE("a system that reports that there is no server") {
   const auto attempt = [](World &w, const Address &server) {
     w.server.silent = true;
