@@ -22,7 +22,7 @@ const (
 type Arrivals struct {
 	report   wire.Report
 	bytes    int           // arrived since the last report
-	due      time.Duration // when the next report is due; 0: it is not known yet
+	due      time.Duration // when the next report is due; 0: none is
 	reported time.Duration // time of the last report
 }
 

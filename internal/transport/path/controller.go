@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// A queue is congestion from threshold on, plus the usual variation of delays up to
-	// maxVariation; it is empty below emptied, plus the same variation.
+	// A queue is congestion from threshold on, plus half of the usual variation of delays up to
+	// maxVariation; it is empty below emptied, plus the same.
 	threshold    = 10 * time.Millisecond
 	emptied      = 4 * time.Millisecond
 	maxVariation = 20 * time.Millisecond
@@ -20,8 +20,9 @@ const (
 	minReports = 3
 	longSpan   = 250 * time.Millisecond
 	fewReports = 2
-	// rateSpan is the minimum time over which the delivered rate is measured. From maxGap on, the
-	// time between two reports, and that between a departure and its report, say nothing.
+	// The rates are measured over one to two spans of rateSpan. From maxGap on, the time between
+	// two reports is not a part of them, and the time from a departure to its report is no measure
+	// of a queue.
 	rateSpan = uint32(200 * time.Millisecond / Unit)
 	maxGap   = 2 * time.Second
 	// baseSpan is the time for which a minimum of the delay counts at least.
@@ -35,27 +36,30 @@ const (
 	// the narrowest link on which games are played. At a lower rate, another flow that fills every
 	// queue would take the rest of the link.
 	minRate = 4500
-	// worstRate is the same if there is both a queue and excessive loss.
+	// worstRate is the same if there is both a queue and excessive loss, or if late reports show a
+	// queue of seconds.
 	worstRate = 500
 
 	startGrowth = 2    // factor of the rate per decision until congestion is seen
-	hold        = 0.93 // part of the capacity that is used after congestion
-	drainTime   = 250 * time.Millisecond
-	minDrain    = 0.4 // minimum part of the capacity that is used while a queue drains
-	maxRaise    = 1.1 // maximum factor of the measured capacity per decision while a queue drains
-	maxDrain    = 1500 * time.Millisecond
-	// Growth per second up to nearby, a multiple of the capacity that was measured last, the first
-	// growth above it, and its maximum. Above it, each decision raises the growth by the factor
-	// faster. A decision raises the rate by at most the factor maxFactor.
-	slowly    = 0.05
-	nearby    = 1.04
-	above     = 0.1
-	quickly   = 2.0
-	faster    = 1.7
-	maxFactor = 1.5
-	// arrives is the part of what is sent that must arrive for the rate to grow above the capacity
-	// that was measured last.
-	arrives = 0.92
+	kept        = 0.93 // part of the capacity that is used after congestion
+	// While a queue drains, the part of the rate that is used falls by the queue divided by
+	// drainTime, to minDrain at the minimum, for maxDrain at the maximum.
+	drainTime = 250 * time.Millisecond
+	minDrain  = 0.4
+	maxRaise  = 1.1 // maximum factor of the measured capacity per decision while a queue drains
+	maxDrain  = 1500 * time.Millisecond
+	// After congestion the rate grows by slowly per second, up to nearby, a multiple of the
+	// capacity that was measured last. Above that it grows by firstGrowth per second, and each
+	// decision raises this growth by the factor faster, up to quickly. A decision raises the rate
+	// by at most the factor maxFactor, and only if the part arrives of what was sent has arrived,
+	// besides the usual loss.
+	slowly      = 0.05
+	nearby      = 1.04
+	firstGrowth = 0.1
+	quickly     = 2.0
+	faster      = 1.7
+	maxFactor   = 1.5
+	arrives     = 0.92
 	// used is the share of the rate above which the rate may grow if nothing has waited for it.
 	// After unusedTime below it, the limit is forgotten.
 	used       = 0.8
@@ -70,7 +74,7 @@ const (
 	// bursts, which need more room than their mean.
 	worldShare = 0.92
 
-	// Rate that is not used can be used for this time.
+	// What the rate permits and nothing uses can be used later: what accrues in these times.
 	worldBurst  = 60 * time.Millisecond
 	streamBurst = 15 * time.Millisecond
 )
@@ -83,7 +87,7 @@ const (
 type Controller struct {
 	departures
 	rate     float64 // bytes/s; 0: not known
-	knee     float64 // bytes/s delivered at the last congestion
+	knee     float64 // capacity measured at the last congestion, in bytes/s
 	growth   float64 // of the rate, per second
 	proven   float64 // rate at the last echo that permits growth, see maxUnproven
 	provenAt time.Duration
@@ -106,8 +110,8 @@ type Controller struct {
 	lastQueue time.Duration
 	delivered [2]delivery // of the current span and of the one before
 
-	// Reports on datagrams that left after the last change of the rate:
-	changed  uint32 // time of the change, in units of Unit
+	// Reports on datagrams that left after the last decision:
+	changed  uint32 // time of that decision, in units of Unit
 	reports  int
 	first    departure
 	least    time.Duration // least queue
@@ -141,8 +145,9 @@ type delivery struct {
 // Restart discards what was measured, after a change of the path.
 func (c *Controller) Restart() {
 	c.rate, c.limited, c.drains = 0, false, false
-	c.measured, c.variation, c.lastQueue, c.loss = false, 0, 0, 0
-	c.delivered, c.reports = [2]delivery{}, 0
+	c.measured, c.variation, c.lastQueue, c.queue = false, 0, 0, 0
+	c.delivered, c.reports, c.late = [2]delivery{}, 0, 0
+	c.counted, c.lost, c.lossy, c.loss = c.newest, c.missing, 0, 0
 }
 
 // Departed records that a datagram is sent. size is its size in bytes with all headers.
@@ -220,8 +225,8 @@ func (c *Controller) drainShare() float64 {
 }
 
 // Reported processes a report. next is the number of the next datagram. It returns false if the
-// report is not about datagrams that were sent. A report that is older than the last one has no
-// effect.
+// report is not about datagrams that were sent, or counts more than were sent. A report that is
+// older than the last one has no effect.
 func (c *Controller) Reported(now time.Duration, r wire.Report, next uint64) bool {
 	number := uint32(next) - uint32(uint16(next)-r.Newest)
 	if uint64(uint16(next)-r.Newest) > next || number == uint32(next) {
@@ -244,6 +249,9 @@ func (c *Controller) Reported(now time.Duration, r wire.Report, next uint64) boo
 		c.counted, c.lost = number, c.missing
 	}
 	d, ok := c.find(now, number, uint32(next))
+	if !ok && c.spacing == maxSpacing {
+		c.delayed(now)
+	}
 	if ok {
 		c.measure(now, r, d, min(float32(got)/float32(sent), 1))
 	}
@@ -294,13 +302,16 @@ func (c *Controller) measure(now time.Duration, r wire.Report, d departure, shar
 	c.reports++
 	c.least = min(c.least, queue)
 	left := time.Duration(d.at-c.first.at) * Unit
+	if sent == 0 || rate == 0 {
+		return
+	}
 	if left >= minSpan && c.reports >= minReports || left >= longSpan && c.reports >= fewReports {
 		c.decide(now, left, sent, rate)
 	}
 }
 
-// delayed processes a report on datagrams that left long ago. One or two of them show that the peer
-// was not there, more a queue.
+// delayed processes a report on datagrams that left long ago. Few of them show that the peer was
+// not there, lateReports in succession a queue.
 func (c *Controller) delayed(now time.Duration) {
 	if c.late++; c.late == lateReports {
 		c.late = 0
@@ -313,7 +324,7 @@ func (c *Controller) delayed(now time.Duration) {
 
 // measureLoss processes the share of lost datagrams of a sample.
 func (c *Controller) measureLoss(share float64) {
-	c.lossy++
+	c.lossy = min(c.lossy+1, sustained)
 	if share < excessive {
 		c.lossy = 0
 	}
@@ -337,8 +348,9 @@ func perSecond(bytes float32, in uint32) float64 {
 	return float64(bytes) / (time.Duration(in) * Unit).Seconds()
 }
 
-// above returns by how much a delay is above the minimum of the last time, and the size of the
-// datagram that had this minimum. The delay has any offset. size is the size of its datagram.
+// above returns by how much a delay exceeds the minimum of the last 10 to 20 s, and the minimum
+// size of a datagram in the group that had this minimum. The delay has any offset. size is the
+// minimum size in its own group.
 func (c *Controller) above(now time.Duration, delay uint16, size uint16) (time.Duration, uint32) {
 	if now-c.baseAt >= baseSpan {
 		c.base[1], c.base[0], c.baseAt = c.base[0], base{delay, size}, now
@@ -355,12 +367,13 @@ func (c *Controller) above(now time.Duration, delay uint16, size uint16) (time.D
 	return time.Duration(delay-b.delay) * Unit, uint32(b.size)
 }
 
-// decide changes the rate after a time in which that was sent and delivered, in bytes/s.
+// decide changes the rate. sent and delivered are the rates of the last time in bytes/s, and span
+// is the time in which the datagrams of this decision left.
 func (c *Controller) decide(now, span time.Duration, sent, delivered float64) {
 	queue, usual := c.least, min(c.variation, maxVariation)/2
-	if c.drains && queue > emptied+usual { // all that the path carries
+	if c.drains && queue > emptied+usual { // a full path delivers all that it carries
 		c.knee = max(c.knee, min(delivered/(1-c.loss), maxRaise*c.knee))
-		c.rate = max(hold*c.knee, min(c.rate, minRate))
+		c.rate = min(max(kept*c.knee, min(c.rate, minRate)), max(c.rate, c.most()))
 	}
 	passed := min(time.Duration(uint32(now/Unit)-c.changed)*Unit, time.Second)
 	switch {
@@ -372,19 +385,17 @@ func (c *Controller) decide(now, span time.Duration, sent, delivered float64) {
 	case c.drains:
 		c.fill(now)
 		c.drains = false
-	case queue > threshold/2+usual:
+	case queue > threshold/2+usual: // neither congestion nor room
 	case !c.denied && sent < used*c.Rate():
 		c.unuse(now)
-	case now-c.provenAt > maxSilence:
-		c.rate, c.limited = max(c.Rate()/2, minRate), true
-	default:
+	case now-c.provenAt <= maxSilence:
 		c.grow(sent, float64(c.last.bytes-c.first.bytes)/span.Seconds(), delivered/(1-c.loss), passed)
 	}
 	c.queue = queue
 	c.changed, c.reports, c.denied = uint32(now/Unit), 0, false
 }
 
-// grow raises the rate.
+// grow raises the rate. latest is the rate at which the datagrams of this decision left.
 func (c *Controller) grow(sent, latest, delivered float64, passed time.Duration) {
 	c.unused = 0
 	before := c.Rate()
@@ -393,20 +404,20 @@ func (c *Controller) grow(sent, latest, delivered float64, passed time.Duration)
 		c.rate = max(c.Rate(), startGrowth*min(c.Rate(), latest/used))
 	case c.rate < nearby*c.knee:
 		c.rate *= 1 + slowly*passed.Seconds()
-		c.growth = above
+		c.growth = firstGrowth
 	case delivered > arrives*sent:
 		c.rate *= min(1+c.growth*passed.Seconds(), maxFactor)
 		c.growth = min(faster*c.growth, quickly)
 	}
-	c.rate = min(c.rate, max(before, maxUnproven*max(c.proven, startRate)))
+	c.rate = min(c.rate, max(before, c.most()))
 }
+
+// most returns the rate to which echoes permit the rate to grow.
+func (c *Controller) most() float64 { return maxUnproven * max(c.proven, startRate) }
 
 // reduce lowers the rate to what was delivered.
 func (c *Controller) reduce(now time.Duration, sent, delivered float64, span time.Duration) {
 	c.fill(now)
-	if delivered == 0 {
-		delivered = sent / 2
-	}
 	rate := c.Rate()
 	if !c.limited {
 		rate = sent
@@ -419,8 +430,9 @@ func (c *Controller) reduce(now time.Duration, sent, delivered float64, span tim
 		return
 	}
 	c.knee = min(max(delivered/(1-c.loss), sent/8), max(sent, rate))
+	// Streams alone make room if they are more than what has to go.
 	c.yields = float64(c.streamBytes-c.streamed)/span.Seconds() > (1-minDrain)*sent
-	c.rate = max(hold*c.knee, least)
+	c.rate = max(kept*c.knee, least)
 	c.limited, c.drains, c.since, c.unused, c.lossy = true, true, now, 0, 0
 }
 

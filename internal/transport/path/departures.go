@@ -17,8 +17,8 @@ type departures struct {
 	spacing uint32 // minimum time between two groups, in units of Unit; 0: firstSpacing
 }
 
-// The first value, the minimum and the maximum of departures.spacing. All groups together are
-// younger than 14 times the maximum.
+// The first value, the minimum and the maximum of departures.spacing. While datagrams leave
+// more often, the groups together cover 14 times the spacing.
 const (
 	firstSpacing = uint32(20 * time.Millisecond / Unit)
 	minSpacing   = uint32(2 * time.Millisecond / Unit)
@@ -52,12 +52,13 @@ func (d *departures) add(now time.Duration, number uint64, size int) {
 type departure struct {
 	at    uint32 // when it left, in units of Unit, modulo 2^32
 	bytes uint32 // bytes sent up to it, modulo 2^32
-	group uint32 // maximum number of bytes of its group up to it
+	group uint32 // upper bound of the number of bytes of its group up to it
 	size  uint16 // size of the smallest datagram of its group
 }
 
 // find returns the departure of the datagram with a packet number, of which it uses the low 32
 // bits. next is the number of the next datagram. It returns false if the datagram is too old.
+// It adapts the spacing of later groups.
 func (d *departures) find(now time.Duration, number, next uint32) (departure, bool) {
 	after, end := next, d.bytes
 	for i := d.count; i > 0 && i+groups > d.count; i-- {

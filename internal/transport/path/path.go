@@ -34,8 +34,8 @@ type Path struct {
 
 // A peer can report datagrams that it did not receive, and hide their delay, but it cannot echo an
 // ask that did not arrive. So the rate grows to at most maxUnproven times the rate at the last echo
-// with a round trip of at most maxExcess above the minimum, and not at all without such an echo for
-// maxSilence.
+// with a round trip of at most maxExcess above the minimum, or times the first rate, and not at all
+// without such an echo for maxSilence.
 const (
 	maxUnproven = 6
 	maxExcess   = 150 * time.Millisecond

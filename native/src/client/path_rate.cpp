@@ -80,9 +80,12 @@ void PathRate::start(uint64_t now) {
 void PathRate::restart() {
   rate_ = loss_ = 0;
   limited_ = drains_ = measured_ = false;
-  variation_ = last_queue_ = 0;
+  variation_ = last_queue_ = queue_ = 0;
   delivered_[0] = delivered_[1] = {};
   reports_ = 0;
+  late_ = lossy_ = 0;
+  counted_ = newest_;
+  lost_ = missing_;
 }
 
 void PathRate::departed(uint64_t now, uint64_t number, size_t size) {
@@ -135,8 +138,11 @@ bool PathRate::reported(uint64_t now, const Report &r, uint64_t next) {
     lost_ = missing_;
   }
   Departure d;
-  if (departures_.find(now, number, static_cast<uint32_t>(next), &d))
+  if (!departures_.find(now, number, static_cast<uint32_t>(next), &d)) {
+    if (departures_.widest()) delayed(now);
+  } else {
     measure(now, r, d, std::min(static_cast<float>(got) / static_cast<float>(sent), 1.0F));
+  }
   newest_ = number;
   count_ = r.count;
   return true;
@@ -191,6 +197,7 @@ void PathRate::measure(uint64_t now, const Report &r, const Departure &d, float 
   reports_++;
   least_ = std::min(least_, queue);
   const uint64_t left = (d.at - first_.at) * report_unit;
+  if (sent == 0 || rate == 0) return;
   if ((left >= min_span && reports_ >= min_reports) || (left >= long_span && reports_ >= few_reports))
     decide(now, left, sent, rate);
 }
@@ -237,7 +244,7 @@ void PathRate::decide(uint64_t now, uint64_t span, double sent, double delivered
   const bool filled = queue > emptied + usual;
   if (drains_ && filled) { // all that the path carries
     knee_ = std::max(knee_, std::min(delivered / (1 - loss_), max_raise * knee_));
-    rate_ = std::max(hold * knee_, std::min(rate_, min_rate));
+    rate_ = std::min(std::max(kept * knee_, std::min(rate_, min_rate)), std::max(rate_, most()));
   }
   const uint64_t passed = std::min<uint64_t>((units(now) - changed_) * report_unit, 1000000);
   if (queue > threshold + usual || lossy_ >= sustained) {
@@ -250,10 +257,7 @@ void PathRate::decide(uint64_t now, uint64_t span, double sent, double delivered
   } else if (queue <= threshold / 2 + usual) {
     if (!denied_ && sent < used * rate()) {
       unuse(now);
-    } else if (now - proven_at_ > max_silence) {
-      rate_ = std::max(rate() / 2, min_rate);
-      limited_ = true;
-    } else {
+    } else if (now - proven_at_ <= max_silence) {
       grow(sent, static_cast<double>(last_.bytes - first_.bytes) / seconds(span), delivered / (1 - loss_),
            passed);
     }
@@ -276,17 +280,20 @@ void PathRate::grow(double sent, double latest, double delivered, uint64_t passe
     rate_ *= std::min(1 + growth_ * seconds(passed), max_factor);
     growth_ = std::min(faster * growth_, quickly);
   }
-  rate_ = std::min(rate_, std::max(before, unproven_growth * std::max(proven_, start_rate)));
+  rate_ = std::min(rate_, std::max(before, most()));
+}
+
+double PathRate::most() const {
+  return unproven_growth * std::max(proven_, start_rate);
 }
 
 void PathRate::reduce(uint64_t now, double sent, double delivered) {
   fill(now);
-  if (delivered == 0) delivered = sent / 2;
   const double before = limited_ ? rate() : sent;
   const double least = lossy_ >= sustained && least_ > threshold ? worst_rate : min_rate;
   if (before <= least) return;
   knee_ = std::min(std::max(delivered / (1 - loss_), sent / 8), std::max(sent, before));
-  rate_ = std::max(hold * knee_, least);
+  rate_ = std::max(kept * knee_, least);
   limited_ = drains_ = true;
   since_ = now;
   unused_ = 0;

@@ -24,13 +24,15 @@ public:
   // find finds the departure of the datagram with the packet number, of which it uses the low 32
   // bits. next is the number of the next datagram. It returns false if the datagram is too old.
   bool find(uint64_t now, uint32_t number, uint32_t next, Departure *d);
+  // widest reports whether the groups cover as much time as they can.
+  bool widest() const { return spacing_ == max_spacing; }
   // rate returns the rate of the stored departures, in bytes/s.
   double rate(uint64_t now) const;
 
 private:
   static constexpr uint32_t groups = 14;
-  // The first value, the minimum and the maximum of spacing_. All groups together are younger than
-  // 14 times the maximum.
+  // The first value, the minimum and the maximum of spacing_. While datagrams leave more often, the
+  // groups together cover 14 times the spacing.
   static constexpr uint32_t first_spacing = 200, min_spacing = 20, max_spacing = 1000;
 
   // Group is a group of datagrams with consecutive packet numbers.
@@ -78,16 +80,16 @@ public:
   uint64_t queue() const { return static_cast<uint64_t>(last_queue_); }
 
 private:
-  // A queue is congestion from threshold on, plus the usual variation of delays up to max_variation;
-  // it is empty below emptied, plus the same variation.
+  // A queue is congestion from threshold on, plus half of the usual variation of delays up to
+  // max_variation; it is empty below emptied, plus the same.
   static constexpr int64_t threshold = 10000, emptied = 4000, max_variation = 20000;
 
   // A decision considers datagrams that left within at least min_span, and at least min_reports
   // reports on them; from long_span on few_reports are enough.
   static constexpr uint64_t min_span = 60000, long_span = 250000;
   static constexpr uint32_t min_reports = 3, few_reports = 2;
-  // rate_span is the minimum time over which the delivered rate is measured. From max_gap on, the time
-  // between two reports, and that between a departure and its report, say nothing.
+  // The rates are measured over one to two spans of rate_span. From max_gap on, the time between two
+  // reports is not a part of them, and the time from a departure to its report is no measure of a queue.
   static constexpr uint32_t rate_span = 200000 / report_unit;
   static constexpr uint64_t max_gap = 2000000;
   static constexpr uint64_t base_span = 10000000; // time for which a minimum of the delay counts at least
@@ -99,11 +101,11 @@ private:
   // min_rate is the rate in bytes/s to which congestion reduces a session at most: about half of the
   // narrowest link on which games are played. At a lower rate, another flow that fills every queue
   // would take the rest of the link. worst_rate is the same if there is both a queue and excessive
-  // loss.
+  // loss, or if late reports show a queue of seconds.
   static constexpr double min_rate = 4500, worst_rate = 500;
 
   static constexpr double start_growth = 2;    // factor of the rate per decision until congestion is seen
-  static constexpr double hold = 0.93;         // part of the capacity that is used after congestion
+  static constexpr double kept = 0.93;         // part of the capacity that is used after congestion
   static constexpr double drain_time = 250000; // a queue of this time reduces the rate to its minimum
   static constexpr double min_drain = 0.4; // minimum part of the capacity that is used while a queue drains
   static constexpr double max_raise = 1.1; // maximum factor of the measured capacity while a queue drains
@@ -147,8 +149,8 @@ private:
   void fill(uint64_t now);
   // measure processes a report on the datagrams up to d, of which a share arrived.
   void measure(uint64_t now, const Report &r, const Departure &d, float share);
-  // delayed processes a report on datagrams that left long ago. One or two of them show that the
-  // server was not there, more a queue.
+  // delayed processes a report on datagrams that left long ago. Few of them show that the server was
+  // not there, late_reports in succession a queue.
   void delayed(uint64_t now);
   // measure_loss processes the share of lost datagrams of a sample.
   void measure_loss(double share);
@@ -159,7 +161,10 @@ private:
   int64_t above(uint64_t now, uint16_t delay, uint16_t *size);
   // decide changes the rate after a time in which that was sent and delivered, in bytes/s.
   void decide(uint64_t now, uint64_t span, double sent, double delivered);
+  // grow raises the rate. latest is the rate of the reports of this decision alone.
   void grow(double sent, double latest, double delivered, uint64_t passed);
+  // most returns the rate to which echoes permit the rate to grow.
+  double most() const;
   // reduce lowers the rate to what was delivered.
   void reduce(uint64_t now, double sent, double delivered);
   // unuse forgets the limit after a time in which it was not used.
