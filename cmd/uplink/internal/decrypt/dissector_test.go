@@ -205,7 +205,7 @@ func TestWiresharkMalformed(t *testing.T) {
 	shots := []shot{
 		{false, []byte{0xbe, 'u', 'p'}},
 		{false, []byte{0xc0}},
-		{false, []byte{0, 1, 0, 0x60, 0x80}}, // data with a short header
+		{false, append(bytes.Clone(record), 0, 0, 0, 0x60, 0x80)}, // a report that ends
 		{false, append(bytes.Clone(record), 0xbe)},
 		{false, []byte{0x40, 1, 2}},
 		{false, []byte{0x85}},
