@@ -13,7 +13,9 @@ import (
 )
 
 // binding is an RPC that a player has bound. A player has at most one binding of each RPC, so it
-// cannot multiply the limits of a binding. Only the shard's goroutine uses it, except for rejected.
+// cannot multiply the limits of a binding. The shard's goroutine uses it. Other goroutines use the
+// decoder under the lock of bindings, the goroutine of the handlers uses rejected and time, and
+// processed is atomic.
 type binding struct {
 	of       *bindings
 	rpc      *rpc

@@ -53,7 +53,7 @@ type Server struct {
 	draining   atomic.Bool                          // Drain was called
 	keys       atomic.Pointer[[]token.Key]          // the first one issues tokens for handovers
 	outcome    atomic.Pointer[func(*Player, error)] // set by Drain; called with the outcome of each handover
-	calls      atomic.Int64                         // number of calls of Joined and Left that wait for Poll
+	calls      atomic.Int64                         // number of callbacks of sessions that wait for Poll
 	member     *fleetmember.Member                  // nil without Config.Fleet
 	membership sync.WaitGroup                       // running calls of member.Run
 	addrs      atomic.Pointer[[]netip.AddrPort]     // addresses of SetAddrs

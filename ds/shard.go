@@ -39,7 +39,7 @@ type shard struct {
 	arrival     arrival               // message that is being received
 	due         []*Player             // players with frames to ack
 	initial     replication.SendQueue // queue of initial states
-	polled      time.Time             // time at which the tap was last polled
+	polled      time.Time             // last tick of the tap, of handovers and of the drain
 	unpublished []*counts
 	buf         []byte
 	sequencing  []*sequencer // sequencers in which frames wait
