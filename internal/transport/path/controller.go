@@ -46,6 +46,7 @@ const (
 	// drainTime, to minDrain at the minimum, for maxDrain at the maximum.
 	drainTime = 250 * time.Millisecond
 	minDrain  = 0.4
+	minFall   = 0.7 // minimum factor of the measured capacity while a queue drains, or soon after
 	maxRaise  = 1.1 // maximum factor of the measured capacity per decision while a queue drains
 	maxDrain  = 1500 * time.Millisecond
 	// After congestion the rate grows by slowly per second, up to nearby, a multiple of the
@@ -375,6 +376,9 @@ func (c *Controller) decide(now, span time.Duration, sent, delivered float64) {
 		c.knee = max(c.knee, min(delivered/(1-c.loss), maxRaise*c.knee))
 		c.rate = min(max(kept*c.knee, min(c.rate, minRate)), max(c.rate, c.most()))
 	}
+	if c.drains { // losses are those of the queue that drains
+		c.lossy, c.counted, c.lost = 0, c.newest, c.missing
+	}
 	passed := min(time.Duration(uint32(now/Unit)-c.changed)*Unit, time.Second)
 	switch {
 	case queue > threshold+usual || c.lossy >= sustained:
@@ -429,7 +433,11 @@ func (c *Controller) reduce(now time.Duration, sent, delivered float64, span tim
 	if rate <= least {
 		return
 	}
-	c.knee = min(max(delivered/(1-c.loss), sent/8), max(sent, rate))
+	knee := min(max(delivered/(1-c.loss), sent/8), max(sent, rate))
+	if c.limited && now-c.since < maxDrain { // little was sent, so that the last queue drains
+		knee = max(knee, minFall*c.knee)
+	}
+	c.knee = knee
 	// Streams alone make room if they are more than what has to go.
 	c.yields = float64(c.streamBytes-c.streamed)/span.Seconds() > (1-minDrain)*sent
 	c.rate = max(kept*c.knee, least)

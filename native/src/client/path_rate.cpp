@@ -246,6 +246,11 @@ void PathRate::decide(uint64_t now, uint64_t span, double sent, double delivered
     knee_ = std::max(knee_, std::min(delivered / (1 - loss_), max_raise * knee_));
     rate_ = std::min(std::max(kept * knee_, std::min(rate_, min_rate)), std::max(rate_, most()));
   }
+  if (drains_) { // losses are those of the queue that drains
+    lossy_ = 0;
+    counted_ = newest_;
+    lost_ = missing_;
+  }
   const uint64_t passed = std::min<uint64_t>((units(now) - changed_) * report_unit, 1000000);
   if (queue > threshold + usual || lossy_ >= sustained) {
     if (!drains_ || now - since_ > max_drain || queue > queue_) reduce(now, sent, delivered);
@@ -292,7 +297,10 @@ void PathRate::reduce(uint64_t now, double sent, double delivered) {
   const double before = limited_ ? rate() : sent;
   const double least = lossy_ >= sustained && least_ > threshold ? worst_rate : min_rate;
   if (before <= least) return;
-  knee_ = std::min(std::max(delivered / (1 - loss_), sent / 8), std::max(sent, before));
+  double knee = std::min(std::max(delivered / (1 - loss_), sent / 8), std::max(sent, before));
+  if (limited_ && now - since_ < max_drain) // little was sent, so that the last queue drains
+    knee = std::max(knee, min_fall * knee_);
+  knee_ = knee;
   rate_ = std::max(kept * knee_, least);
   limited_ = drains_ = true;
   since_ = now;

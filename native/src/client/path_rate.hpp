@@ -108,6 +108,7 @@ private:
   static constexpr double kept = 0.93;         // part of the capacity that is used after congestion
   static constexpr double drain_time = 250000; // a queue of this time reduces the rate to its minimum
   static constexpr double min_drain = 0.4; // minimum part of the capacity that is used while a queue drains
+  static constexpr double min_fall = 0.7;  // minimum factor of the measured capacity then, or soon after
   static constexpr double max_raise = 1.1; // maximum factor of the measured capacity while a queue drains
   static constexpr uint64_t max_drain = 1500000;
   // Growth per second up to nearby, a multiple of the capacity that was measured last, the first
