@@ -182,7 +182,7 @@ func TestLinks(t *testing.T) {
 		{rtt: 150 * ms, link: simnet.Config{Loss: 0.5, Burst: 10, Jitter: 30 * ms, Duplicate: 0.5}, client: 256, server: 64, late: true, delivered: 0.42, least: 0.35},
 		{rtt: 300 * ms, link: simnet.Config{Loss: 0.3, Jitter: 40 * ms}, client: 64, server: 64, ackHz: 60, delivered: 0.4, least: 0.7},
 		// Jitter of many frames: some datagrams arrive after 64 newer ones.
-		{rtt: 20 * ms, link: simnet.Config{Jitter: 400 * ms}, client: 256, server: 256, late: true, delivered: 0.8, least: 0.7},
+		{rtt: 20 * ms, link: simnet.Config{Jitter: 400 * ms}, client: 256, server: 256, late: true, delivered: 0.5, least: 0.7},
 		// Rings below the round trip: no delta, but never silence.
 		{rtt: 20 * ms, client: 2, server: 64, delivered: 1, intra: true},
 		{rtt: 20 * ms, client: 64, server: 2, delivered: 1, intra: true},

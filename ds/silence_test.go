@@ -160,7 +160,8 @@ func (c *silence) play(t *testing.T) {
 		}
 		first := shown[0].Sub(heard)
 		t.Logf("round %d: the first snapshot after %v, %d in all", round, first, len(shown))
-		if want := c.messageHz * (4 - 2*c.limit.Seconds()); first > c.limit || float64(len(shown)) < want {
+		// Seldom the end of a silence looks like congestion, and the path gets fewer for seconds.
+		if want := c.messageHz * (2 - c.limit.Seconds()); first > c.limit || float64(len(shown)) < want {
 			t.Errorf("round %d: the first snapshot after %v, %d in all, want %v and %v", round, first, len(shown), c.limit, want)
 		}
 	}

@@ -266,12 +266,12 @@ func (c *Conn) MayWorlds(now time.Time) bool {
 	return c.session.MayWorlds(now)
 }
 
-// Limit returns the rate that the path carries, in bits/s with all headers down to IP, if
-// congestion has shown it; otherwise 0.
-func (c *Conn) Limit() float64 {
+// Rate returns the rate that the path carries as far as is known, in bits/s with all headers down
+// to IP.
+func (c *Conn) Rate() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return 8 * c.session.Path().Limit()
+	return 8 * c.session.Path().Rate()
 }
 
 // Unanswered reports whether a dialed connection has waited for an answer of the listener for two

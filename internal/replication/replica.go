@@ -40,8 +40,8 @@ type Player interface {
 	// WorldSlowed reports that the path carries only a share of the messages of a world at the rate
 	// of the offer, or 1 if it carries all of them again.
 	WorldSlowed(world string, share float64)
-	// Limit returns the rate in bits/s that the path carries, or 0 if no congestion was seen.
-	Limit() float64
+	// Rate returns the rate in bits/s that the path carries, as far as is known.
+	Rate() float64
 	// Unacked returns the number of unacknowledged segments of the reliable channel.
 	Unacked() int
 }

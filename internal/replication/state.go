@@ -104,11 +104,7 @@ func (s *stateSender) stop() { s.stateEncoder = nil }
 
 // bandwidth returns the bandwidth that the configuration and the path permit, in bits per second.
 func (s *stateSender) bandwidth() float64 {
-	most := float64(s.cfg.Bandwidth)
-	if limit := s.player.Limit(); limit != 0 {
-		return max(min(limit, most), float64(s.cfg.MinBandwidth))
-	}
-	return most
+	return max(min(s.player.Rate(), float64(s.cfg.Bandwidth)), float64(s.cfg.MinBandwidth))
 }
 
 func (s *stateSender) message(own *[]byte, limit int, now time.Time) ([]byte, error) {

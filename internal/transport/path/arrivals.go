@@ -11,10 +11,12 @@ const (
 	Unit = 100 * time.Microsecond
 
 	// A report is due reportInterval after the last one, if reportBytes have arrived since then. It
-	// waits for a datagram to which it can be added, for at most reportPatience.
+	// waits for a datagram to which it can be added. After reportPatience it is sent alone, if
+	// aloneBytes have arrived.
 	reportInterval = 30 * time.Millisecond
 	reportBytes    = 1000
-	reportPatience = 10 * time.Millisecond
+	aloneBytes     = 2 * reportBytes
+	reportPatience = 40 * time.Millisecond
 )
 
 // Arrivals counts arriving datagrams, and decides when to report them. The zero value is ready for
@@ -42,8 +44,10 @@ func (a *Arrivals) Arrived(now time.Duration, number uint64, newest bool, size i
 func (a *Arrivals) Due(now time.Duration) bool { return a.due != 0 && now >= a.due }
 
 // Deadline returns the time at which a report should be sent even without a datagram to which it
-// can be added. It returns false if no report is due.
-func (a *Arrivals) Deadline() (time.Duration, bool) { return a.due + reportPatience, a.due != 0 }
+// can be added. It returns false if less than aloneBytes have arrived since the last report.
+func (a *Arrivals) Deadline() (time.Duration, bool) {
+	return a.due + reportPatience, a.bytes >= aloneBytes
+}
 
 // Take returns the next report, which is sent at now.
 func (a *Arrivals) Take(now time.Duration) wire.Report {

@@ -9,8 +9,11 @@ import (
 
 const (
 	// A queue is congestion from threshold on, plus half of the usual variation of delays up to
-	// maxVariation; it is empty below emptied, plus the same.
+	// maxVariation; it is empty below emptied, plus the same. Before the first congestion it has to
+	// be longer: the usual variation is added, and two decisions in succession or longQueue
+	// are needed.
 	threshold    = 10 * time.Millisecond
+	longQueue    = 50 * time.Millisecond
 	emptied      = 4 * time.Millisecond
 	maxVariation = 20 * time.Millisecond
 
@@ -28,8 +31,10 @@ const (
 	// baseSpan is the time for which a minimum of the delay counts at least.
 	baseSpan = 10 * time.Second
 
-	// lateReports is the number of consecutive reports that are late by maxGap which show a queue.
+	// lateReports consecutive reports that are late by maxGap, over at least lateTime, show a
+	// queue. After the peer was not there, it reports once or twice on datagrams that waited.
 	lateReports = 4
+	lateTime    = time.Second
 
 	startRate = 48 << 10 // bytes/s of streams before anything is known
 	// minRate is the rate in bytes/s to which congestion reduces a session at most: about half of
@@ -101,9 +106,10 @@ type Controller struct {
 	newest    uint32
 	arrived   uint16
 	count     uint16
-	missing   uint32    // number of datagrams that were not counted as arrived
-	last      departure // of the last datagram of which a delay was measured
-	measured  bool      // a delay was measured
+	reportAt  time.Duration // time of the last report
+	missing   uint32        // number of datagrams that were not counted as arrived
+	last      departure     // of the last datagram of which a delay was measured
+	measured  bool          // a delay was measured
 	heard     time.Duration
 	base      [2]base // minimum delay of the current span and of the one before
 	baseAt    time.Duration
@@ -124,10 +130,11 @@ type Controller struct {
 
 	streamBytes uint64 // bytes of streams so far
 
-	counted, lost uint32  // newest and missing at the start of the current sample of losses
-	late          uint8   // consecutive reports on datagrams that left long ago
-	lossy         uint8   // consecutive samples with excessive loss
-	loss          float64 // share of lost datagrams of recent samples
+	counted, lost uint32        // newest and missing at the start of the current sample of losses
+	late          uint8         // consecutive reports on datagrams that left long ago
+	lateAt        time.Duration // time of the first of them
+	lossy         uint8         // consecutive samples with excessive loss
+	loss          float64       // share of lost datagrams of recent samples
 
 	filled  time.Duration // when the accounts were filled
 	worlds  float64       // bytes that worlds may send
@@ -245,6 +252,10 @@ func (c *Controller) Reported(now time.Duration, r wire.Report, next uint64) boo
 		return false
 	}
 	c.missing += uint32(sent) - got
+	if now-c.reportAt >= maxGap { // what was lost while the peer was not there shows nothing
+		c.counted, c.lost, c.lossy = number, c.missing, 0
+	}
+	c.reportAt = now
 	if n := number - c.counted; n >= lossSample {
 		c.measureLoss(float64(int32(c.missing-c.lost)) / float64(n))
 		c.counted, c.lost = number, c.missing
@@ -311,10 +322,13 @@ func (c *Controller) measure(now time.Duration, r wire.Report, d departure, shar
 	}
 }
 
-// delayed processes a report on datagrams that left long ago. Few of them show that the peer was
-// not there, lateReports in succession a queue.
+// delayed processes a report on datagrams that left long ago. It reduces the rate if they show a
+// queue.
 func (c *Controller) delayed(now time.Duration) {
-	if c.late++; c.late == lateReports {
+	if c.late == 0 {
+		c.lateAt = now
+	}
+	if c.late = min(c.late+1, lateReports); c.late == lateReports && now-c.lateAt >= lateTime {
 		c.late = 0
 		c.fill(now)
 		c.rate = max(min(c.Rate(), c.departures.rate(now))/2, worstRate)
@@ -381,7 +395,7 @@ func (c *Controller) decide(now, span time.Duration, sent, delivered float64) {
 	}
 	passed := min(time.Duration(uint32(now/Unit)-c.changed)*Unit, time.Second)
 	switch {
-	case queue > threshold+usual || c.lossy >= sustained:
+	case c.congested(queue, usual), c.lossy >= sustained:
 		if !c.drains || now-c.since > maxDrain || queue > c.queue {
 			c.reduce(now, sent, delivered, span)
 		}
@@ -399,13 +413,24 @@ func (c *Controller) decide(now, span time.Duration, sent, delivered float64) {
 	c.changed, c.reports, c.denied = uint32(now/Unit), 0, false
 }
 
+// congested reports whether the least queue of a decision is congestion. Before the first
+// congestion jitter must not limit a session: it can delay all reports of a decision.
+func (c *Controller) congested(queue, usual time.Duration) bool {
+	if c.limited {
+		return queue > threshold+usual
+	}
+	jitter := min(c.variation, maxVariation)
+	return min(c.queue, queue) > threshold+jitter || queue > longQueue+jitter
+}
+
 // grow raises the rate. latest is the rate at which the datagrams of this decision left.
 func (c *Controller) grow(sent, latest, delivered float64, passed time.Duration) {
 	c.unused = 0
 	before := c.Rate()
 	switch {
-	case !c.limited:
+	case !c.limited && delivered > arrives*sent:
 		c.rate = max(c.Rate(), startGrowth*min(c.Rate(), latest/used))
+	case !c.limited:
 	case c.rate < nearby*c.knee:
 		c.rate *= 1 + slowly*passed.Seconds()
 		c.growth = firstGrowth

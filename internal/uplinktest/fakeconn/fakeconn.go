@@ -4,6 +4,7 @@ package fakeconn
 
 import (
 	"bytes"
+	"math"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/endpoint"
@@ -20,7 +21,6 @@ type Conn struct {
 	Stall     int  // number of unacknowledged segments that Unacked returns
 	RoundTrip time.Duration
 	Busy      bool      // the path has no room for messages of worlds
-	Rate      float64   // result of Limit, in bits/s
 	Slowed    float64   // last argument of WorldSlowed
 	Back      time.Time // time that Returned returns: the client's first datagram after its last silence
 	// Processed contains the bytes that AppendProcessed appends.
@@ -70,8 +70,8 @@ func (c *Conn) MayWorlds(time.Time) bool { return !c.Busy }
 // WorldSlowed sets Slowed.
 func (c *Conn) WorldSlowed(_ string, share float64) { c.Slowed = share }
 
-// Limit returns Rate.
-func (c *Conn) Limit() float64 { return c.Rate }
+// Rate returns a rate that permits everything.
+func (c *Conn) Rate() float64 { return math.MaxInt32 }
 
 // Unacked returns Stall.
 func (c *Conn) Unacked() int { return c.Stall }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/uplink-rpc/uplink/internal/replication"
@@ -60,8 +61,8 @@ func (p *player) MayWorlds(time.Time) bool { return true }
 // WorldSlowed implements [replication.Player].
 func (p *player) WorldSlowed(string, float64) {}
 
-// Limit implements [replication.Player].
-func (p *player) Limit() float64 { return 0 }
+// Rate implements [replication.Player].
+func (p *player) Rate() float64 { return math.MaxInt32 }
 
 // AppendProcessed implements [replication.Player].
 func (p *player) AppendProcessed(dst []byte) []byte { return dst }

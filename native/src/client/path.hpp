@@ -50,12 +50,16 @@ private:
 // Arrivals counts arriving datagrams, and decides when to report them.
 class Arrivals {
 public:
-  static constexpr uint64_t patience = 10000; // maximum wait of a report for a message
+  // After patience a report is sent without a message, if enough_alone bytes have arrived.
+  static constexpr uint64_t patience = 40000;
+  static constexpr size_t enough_alone = 2000;
   // arrived counts a datagram. newest reports whether its packet number is above that of all earlier
   // ones. size is its size with all headers, or 0 if it does not bring a report nearer.
   void arrived(uint64_t now, uint64_t number, bool newest, size_t size);
   // due returns the time from which on a report should be added to a message, or UINT64_MAX.
   uint64_t due() const { return due_; }
+  // deadline returns the time at which a report is sent without a message, or UINT64_MAX.
+  uint64_t deadline() const { return bytes_ < enough_alone ? none : due_ + patience; }
   // take returns the next report, which is sent at now.
   Report take(uint64_t now);
 

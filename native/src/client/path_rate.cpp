@@ -132,6 +132,12 @@ bool PathRate::reported(uint64_t now, const Report &r, uint64_t next) {
   const uint32_t got = static_cast<uint16_t>(r.count - count_);
   if (got > static_cast<uint32_t>(sent) + missing_) return false;
   missing_ += static_cast<uint32_t>(sent) - got;
+  if (now - report_at_ >= max_gap) { // what was lost while the server was not there shows nothing
+    counted_ = number;
+    lost_ = missing_;
+    lossy_ = 0;
+  }
+  report_at_ = now;
   if (const uint32_t n = number - counted_; n >= loss_sample) {
     measure_loss(static_cast<double>(static_cast<int32_t>(missing_ - lost_)) / n);
     counted_ = number;
@@ -203,7 +209,9 @@ void PathRate::measure(uint64_t now, const Report &r, const Departure &d, float 
 }
 
 void PathRate::delayed(uint64_t now) {
-  if (++late_ == late_reports) {
+  if (late_ == 0) late_at_ = now;
+  late_ = std::min<uint8_t>(late_ + 1, late_reports);
+  if (late_ == late_reports && now - late_at_ >= late_time) {
     late_ = 0;
     fill(now);
     knee_ = rate_ = std::max(std::min(rate(), departures_.rate(now)) / 2, worst_rate);
@@ -252,7 +260,7 @@ void PathRate::decide(uint64_t now, uint64_t span, double sent, double delivered
     lost_ = missing_;
   }
   const uint64_t passed = std::min<uint64_t>((units(now) - changed_) * report_unit, 1000000);
-  if (queue > threshold + usual || lossy_ >= sustained) {
+  if (congested(queue, usual) || lossy_ >= sustained) {
     if (!drains_ || now - since_ > max_drain || queue > queue_) reduce(now, sent, delivered);
   } else if (drains_) {
     if (!filled || now - since_ >= max_drain) {
@@ -273,11 +281,17 @@ void PathRate::decide(uint64_t now, uint64_t span, double sent, double delivered
   denied_ = false;
 }
 
+bool PathRate::congested(int64_t queue, int64_t usual) const {
+  if (limited_) return queue > threshold + usual;
+  const int64_t jitter = std::min(variation_, max_variation);
+  return std::min(queue_, queue) > threshold + jitter || queue > long_queue + jitter;
+}
+
 void PathRate::grow(double sent, double latest, double delivered, uint64_t passed) {
   unused_ = 0;
   const double before = rate();
   if (!limited_) {
-    rate_ = std::max(rate(), start_growth * std::min(rate(), latest / used));
+    if (delivered > arrives * sent) rate_ = std::max(rate(), start_growth * std::min(rate(), latest / used));
   } else if (rate_ < nearby * knee_) {
     rate_ *= 1 + slowly * seconds(passed);
     growth_ = first_growth;

@@ -81,8 +81,10 @@ public:
 
 private:
   // A queue is congestion from threshold on, plus half of the usual variation of delays up to
-  // max_variation; it is empty below emptied, plus the same.
-  static constexpr int64_t threshold = 10000, emptied = 4000, max_variation = 20000;
+  // max_variation; it is empty below emptied, plus the same. Before the first congestion it has to
+  // be longer: the usual variation is added, and two decisions in succession or long_queue are
+  // needed.
+  static constexpr int64_t threshold = 10000, long_queue = 50000, emptied = 4000, max_variation = 20000;
 
   // A decision considers datagrams that left within at least min_span, and at least min_reports
   // reports on them; from long_span on few_reports are enough.
@@ -94,8 +96,10 @@ private:
   static constexpr uint64_t max_gap = 2000000;
   static constexpr uint64_t base_span = 10000000; // time for which a minimum of the delay counts at least
 
-  // Number of consecutive reports that are late by max_gap which show a queue.
+  // late_reports consecutive reports that are late by max_gap, over at least late_time, show a queue.
+  // After the server was not there, it reports once or twice on datagrams that waited.
   static constexpr uint8_t late_reports = 4;
+  static constexpr uint64_t late_time = 1000000;
 
   static constexpr double start_rate = 48 << 10; // bytes/s of streams before anything is known
   // min_rate is the rate in bytes/s to which congestion reduces a session at most: about half of the
@@ -150,8 +154,8 @@ private:
   void fill(uint64_t now);
   // measure processes a report on the datagrams up to d, of which a share arrived.
   void measure(uint64_t now, const Report &r, const Departure &d, float share);
-  // delayed processes a report on datagrams that left long ago. Few of them show that the server was
-  // not there, late_reports in succession a queue.
+  // delayed processes a report on datagrams that left long ago. It reduces the rate if they show a
+  // queue.
   void delayed(uint64_t now);
   // measure_loss processes the share of lost datagrams of a sample.
   void measure_loss(double share);
@@ -162,6 +166,9 @@ private:
   int64_t above(uint64_t now, uint16_t delay, uint16_t *size);
   // decide changes the rate after a time in which that was sent and delivered, in bytes/s.
   void decide(uint64_t now, uint64_t span, double sent, double delivered);
+  // congested reports whether the least queue of a decision is congestion. Before the first congestion
+  // jitter must not limit a session: it can delay all reports of a decision.
+  bool congested(int64_t queue, int64_t usual) const;
   // grow raises the rate. latest is the rate of the reports of this decision alone.
   void grow(double sent, double latest, double delivered, uint64_t passed);
   // most returns the rate to which echoes permit the rate to grow.
@@ -184,6 +191,7 @@ private:
   bool known_ = false;    // there was a report
   bool measured_ = false; // a delay was measured
   uint16_t arrived_ = 0, count_ = 0;
+  uint64_t report_at_ = 0; // time of the last report
   uint32_t newest_ = 0;
   uint32_t missing_ = 0; // number of datagrams that were not counted as arrived
   Departure last_;       // of the last datagram of which a delay was measured
@@ -205,6 +213,7 @@ private:
   bool denied_ = false; // streams had to wait
 
   uint8_t late_ = 0;                // consecutive reports on datagrams that left long ago
+  uint64_t late_at_ = 0;            // time of the first of them
   uint8_t lossy_ = 0;               // consecutive samples with excessive loss
   uint32_t counted_ = 0, lost_ = 0; // newest_ and missing_ at the start of the current sample of losses
   double loss_ = 0;                 // share of lost datagrams of recent samples

@@ -104,9 +104,7 @@ private:
     return (long_ ? max_datagram_header : kind == data ? 2U : 3U) + sealer_.overhead();
   }
   // report_at returns when a report is to be sent alone.
-  uint64_t report_at() const {
-    return long_ || arrivals_.due() == never ? never : arrivals_.due() + Arrivals::patience;
-  }
+  uint64_t report_at() const { return long_ ? never : arrivals_.deadline(); }
   // reports reports whether a message of n bytes is sent with a report.
   bool reports(size_t n, uint64_t now) const {
     return !long_ && now >= arrivals_.due() && around(heartbeat) + report_size + n <= min_datagram;
