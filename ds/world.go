@@ -463,7 +463,7 @@ func (s *StateStream) SetBandwidth(bandwidth, least int) error {
 	return nil
 }
 
-// Bandwidth returns the bandwidth that the stream may use now, in bits per second:
-// StateConfig.Bandwidth, or what the path carries if congestion has shown that it carries less, but
-// at least StateConfig.MinBandwidth. See transport.Stats.Rate.
+// Bandwidth returns the bandwidth that the stream may use now, in bits per second: the rate that
+// the path is known to carry, between StateConfig.MinBandwidth and Bandwidth. It begins at 393,216,
+// and grows while messages use it and arrive.
 func (s *StateStream) Bandwidth() int { return s.stream.Bandwidth() }
